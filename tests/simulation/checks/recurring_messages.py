@@ -12,7 +12,7 @@ from tests.simulation.checks.repeat_bound import is_at_bound
 from tests.simulation.checks.request_history import SKEW_MS, Segment
 from tests.simulation.users.schedule_definitions import NAMESPACE
 from tidegate_core.language.values.shard_hash import schedule_shard
-from tidegate_core.messages.wire.delivery_loop import GROUPS_UNDER_WAY_MAX
+from tidegate_core.messages.wire.delivery import GROUPS_UNDER_WAY_MAX
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SETTLE_MS: Final = 4_000
 """An owner that can work delivers what is due within this, once it has delivered what was due before."""
 
-UNDER_WAY: Final = "messages.wire.delivery_loop:GROUPS_UNDER_WAY_MAX"
+UNDER_WAY: Final = "messages.wire.delivery:GROUPS_UNDER_WAY_MAX"
 """The knob that says how many groups of messages a shard may have under way."""
 
 

@@ -25,8 +25,8 @@ SHARE: Final = 0.3
 
 KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     "messages.wire.checkpoints:CHECKPOINT_AFTER_FIRES": (1, 5),
-    "messages.wire.delivery_loop:FIRED_TOGETHER": (1, 3),
-    "messages.wire.delivery_loop:GROUPS_UNDER_WAY_MAX": (1, 2),
+    "messages.wire.delivery:FIRED_TOGETHER": (1, 3),
+    "messages.wire.delivery:GROUPS_UNDER_WAY_MAX": (1, 2),
     "messages.wire.payload_budget:PAYLOADS_AHEAD_ROWS_MAX": (1, 3),
     "messages.one_shot.inbox_messages:INBOXED_TOGETHER_MAX": (1, 2),
     "ingest.event_ingest:ROWS_PER_MOVE": (2, 3, 5),

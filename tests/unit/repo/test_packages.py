@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 # A package may need an extra only where a user who starts it has been told to install that extra.
 EXTRA_OF = {"tidegate_spark": "spark", "tidegate_bricks": "local", "tidegate_pipelines": "demo"}
 # Types for the checker only: these imports stand under `if TYPE_CHECKING` and are gone at run time.
-TYPES_ONLY = frozenset({"_typeshed", "mypy_boto3_dynamodb"})
+TYPES_ONLY = frozenset({"_typeshed", "mypy_boto3_dynamodb", "typing_extensions"})
 # Each is named in the interface of a library that is declared, and comes with it.
 OWN_INTERFACE = frozenset({"annotated-types", "botocore", "click", "pydantic-core", "starlette"})
 

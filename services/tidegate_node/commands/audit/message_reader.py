@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tidegate_core.explain.audit.message_tallies import ClosedTally, MessageFacts, MessageRow, Named
 from tidegate_core.language.requests.receipts import ReceiptStatus
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.messages.recurring.retry_rows import is_wake_row
+from tidegate_core.messages.recurring.wake_rows import is_wake_row
 from tidegate_core.messages.wire.due_queue import NOWHERE
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item

@@ -4,7 +4,7 @@ Rows stay for 30 days after their slot, delivered or not. So the audit can read 
 how its message ended: delivered, expired or as a dead letter. The tallies say how many, and the topics say which.
 
 A requests topic may be recreated before the cursor has passed a create. Rows of that create do not count: its message is never delivered, and no
-receipt was written (`messages/one_shot/former_owner_rows.py`).
+receipt was written (`messages/wire/withheld_rows.py`).
 """
 
 from __future__ import annotations

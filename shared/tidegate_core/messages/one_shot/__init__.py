@@ -1,4 +1,4 @@
-"""Messages with one time: creates, cancels, replacements, and messages that a suspension holds.
+"""One-shot messages: creates, cancels, replacements, and messages that a scope suspension holds.
 
-If a cancel finds a message that may be on its way, it answers `too_late`; the message is then delivered or becomes a dead letter.
+A cancel of a message that may be in delivery answers `too_late`; the message is then delivered or becomes a dead letter.
 """

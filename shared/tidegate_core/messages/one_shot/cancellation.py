@@ -1,10 +1,14 @@
-"""What came through the inbox: creates that another holder read, and cancels (DESIGN 5, I7)."""
+"""Applies requests about messages from the inbox: cancels, and creates that another owner read.
+
+`InboxMessages` calls it in the scheduler's turn. It raises message fences, removes timer rows, and writes and publishes receipts.
+It keeps invariant I7: a message whose cancel was answered `cancelled` is not delivered.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tidegate_core.engine.actor_context import InvalidEffect
 from tidegate_core.engine.operations import Operation
@@ -16,23 +20,25 @@ from tidegate_core.language.values.problems import Problem, RefusedRecord
 from tidegate_core.language.values.shard_hash import PRINTED_ID
 from tidegate_core.messages.one_shot.create_lookup import PendingCreate
 from tidegate_core.messages.one_shot.create_writer import (
+    StaysInInbox,
     cannot_be_kept,
     produce,
     publish_answers,
     publish_receipts,
     send_messages,
 )
-from tidegate_core.messages.one_shot.message_fence import (
+from tidegate_core.messages.one_shot.withdrawal import (
     is_too_late,
     raise_to,
     raised_over,
-    read_guards,
     remove_from_queue,
     versions_of,
     withdraw,
 )
 from tidegate_core.messages.wire.message_record import refused_letter_of, tell_dead_lettered
 from tidegate_core.messages.wire.row_expiry import write
+from tidegate_core.messages.wire.shard_messages import ShardMessages
+from tidegate_core.messages.wire.withheld_rows import read_fences
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
 from tidegate_core.rows.inbox import InboxRow
@@ -41,20 +47,20 @@ from tidegate_core.rows.message import FOR_EVER, Message, MessageFence, MessageN
 from tidegate_core.rows.receipt import RECEIPT_DAYS, StoredReceipt, expiry, subject_of, used_otherwise
 from tidegate_core.rows.store_operations import Delete, Put
 
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
-
 CANCEL_MARK = "\x1f"
-"""In front of a cancel's id in the guard that it has raised: ids hold no such character, so no send's is like it."""
+"""Marks the id of a cancel in the fence that it raised. No id contains this character, so no send has the same text."""
 
 
-def apply_inboxed(plane: MessageScheduler, rows: Sequence[InboxRow]) -> Operation[list[tuple[InboxRow, RefusedRecord]]]:
-    """Applies inbox rows of kind `M`, in order; at the end everything they asked for is durable, and answered.
+def apply_inboxed(
+    messages: ShardMessages, rows: Sequence[InboxRow], stays_in_inbox: StaysInInbox
+) -> Operation[list[tuple[InboxRow, RefusedRecord]]]:
+    """Applies inbox rows of kind `M`, in order. At the end their effects are durable and their receipts are published.
 
-    Cancels are answered together: behind an outage there are many, and a broker whose acknowledgements get lost takes seconds for each.
+    Receipts of cancels are published together. After an outage there are many, and a broker that loses acknowledgements takes
+    seconds for each.
 
     Returns:
-        Those that are to be buried, each with the reason.
+        Rows that become dead letters, each with the reason.
     """
     refusals: list[tuple[InboxRow, RefusedRecord]] = []
     sends: list[PendingCreate] = []
@@ -62,7 +68,7 @@ def apply_inboxed(plane: MessageScheduler, rows: Sequence[InboxRow]) -> Operatio
     by_origin = {Position.parse(row.origin): row for row in rows}
 
     def send() -> Operation[None]:
-        unkept = yield from send_messages(plane, sends)
+        unkept = yield from send_messages(messages, sends, stays_in_inbox)
         refusals.extend((by_origin[each.sending.position], each.refused) for each in unkept)
         sends.clear()
 
@@ -70,7 +76,7 @@ def apply_inboxed(plane: MessageScheduler, rows: Sequence[InboxRow]) -> Operatio
         try:
             request = parse_request(row.request)
         except RefusedRecord as refused:
-            # Whoever read it accepted it; only a newer node's grammar can lead here (rolling downgrade).
+            # The node that read the record accepted it: only a newer grammar leads here, during a rolling downgrade.
             refusals.append((row, refused))
             continue
         if isinstance(request, MessageSend):
@@ -79,19 +85,19 @@ def apply_inboxed(plane: MessageScheduler, rows: Sequence[InboxRow]) -> Operatio
         assert isinstance(request, MessageCancel)
         yield from send()
         try:
-            answers.append((yield from _answer(plane, request, row.origin)))
+            answers.append((yield from _answer(messages, request, row.origin)))
         except InvalidEffect as error:
-            plane.host.failed("cancel", row.origin, error)
+            messages.host.failed("cancel", row.origin, error)
             refusals.append((row, cannot_be_kept(request, error)))
     yield from send()
-    yield from publish_answers(plane, answers)
+    yield from publish_answers(messages, answers)
     return refusals
 
 
-def dead_letter(plane: MessageScheduler, row: InboxRow, refused: RefusedRecord) -> Operation[None]:
-    """Nothing is dropped silently: a dead letter, and the sender is told where the request's id can be read."""
-    yield from produce(plane, [refused_letter_of(plane.host, row.request, Position.parse(row.origin), refused)])
-    tell_dead_lettered(plane.host, row.origin, refused.error_class, str(refused))
+def dead_letter(messages: ShardMessages, row: InboxRow, refused: RefusedRecord) -> Operation[None]:
+    """Produces the dead letter of a refused request, and a `rejected` receipt if the request id is readable."""
+    yield from produce(messages, [refused_letter_of(messages.host, row.request, Position.parse(row.origin), refused)])
+    tell_dead_lettered(messages.host, row.origin, refused.error_class, str(refused))
     if refused.request_id is not None:
         receipt = Receipt.model_construct(
             request_id=refused.request_id,
@@ -99,29 +105,31 @@ def dead_letter(plane: MessageScheduler, row: InboxRow, refused: RefusedRecord) 
             namespace=refused.namespace,
             name=refused.key,
             errors=refused.problems,
-            at=plane.host.now,
+            at=messages.host.now,
         )
-        yield from publish_receipts(plane, [receipt])
+        yield from publish_receipts(messages, [receipt])
 
 
-def _answer(plane: MessageScheduler, request: MessageCancel, origin: str) -> Operation[tuple[str, bytes]]:
-    """Returns the request id and its receipt: of a repeat what is stored, whichever release wrote it, else what the cancel comes to, stored
-    before anybody hears of it.
+def _answer(messages: ShardMessages, request: MessageCancel, origin: str) -> Operation[tuple[str, bytes]]:
+    """Returns the request id and the receipt of a cancel.
+
+    A repeat gets the stored receipt, whichever release wrote it. Otherwise the cancel is applied, and its receipt is stored
+    before it is published.
     """
     request_id = request.id or f"@{origin}"
-    key = keys.receipt(plane.shard, request.namespace, request_id)
-    found = yield from plane.host.read_for_good(Read((key,)))
+    key = keys.receipt(messages.shard, request.namespace, request_id)
+    found = yield from messages.host.read_for_good(Read((key,)))
     assert isinstance(found, Items)
     item = found.found.get(key)
     if item is not None:
         stored = from_item(StoredReceipt, item)
         if stored.subject != subject_of(request):
-            return request_id, used_otherwise(request, request_id, plane.host.now).to_json()
+            return request_id, used_otherwise(request, request_id, messages.host.now).to_json()
         return request_id, stored.body.encode()
-    status, errors = yield from _cancel(plane, request, origin)
+    status, errors = yield from _cancel(messages, request, origin)
     if status is ReceiptStatus.REJECTED:
-        # Not stored: who asks under this id asks for the send's answer.
-        return request_id, used_otherwise(request, request_id, plane.host.now).to_json()
+        # Not stored: this id belongs to the send, and a query for the id gets the answer of the send.
+        return request_id, used_otherwise(request, request_id, messages.host.now).to_json()
     receipt = Receipt.model_construct(
         request_id=request_id,
         status=status,
@@ -129,31 +137,31 @@ def _answer(plane: MessageScheduler, request: MessageCancel, origin: str) -> Ope
         name=request.key,
         id=request.message_id,
         errors=errors,
-        at=plane.host.now,
+        at=messages.host.now,
     )
     row = StoredReceipt(
         request_id=request_id,
         namespace=request.namespace,
         subject=subject_of(request),
         body=receipt.to_json().decode(),
-        expires_at=expiry(plane.host.now, RECEIPT_DAYS),
+        expires_at=expiry(messages.host.now, RECEIPT_DAYS),
     )
-    yield from write(plane.host, "receipt", [Put(key, {**to_item(row, key), "rev": 1})])
+    yield from write(messages.host, "receipt", [Put(key, {**to_item(row, key), "rev": 1})])
     return request_id, row.body.encode()
 
 
 def _answered_before(
-    plane: MessageScheduler, request: MessageCancel, guard: MessageFence, *, is_theirs: bool
+    messages: ShardMessages, request: MessageCancel, fence: MessageFence, *, is_theirs: bool
 ) -> Operation[ReceiptStatus | None]:
-    """Returns what the cancel that raised the guard was answered, if it had an id and said what became of the message.
+    """Returns the answer of the cancel that raised the fence, if that cancel had an id and its answer told the message's outcome.
 
-    A printed id may be another namespace's, whose cancel may have the id of one of this namespace's: its receipt counts where there
-    are rows of the namespace's own (`is_theirs`), or where it is about the same message by the same name.
+    A printed id may belong to another namespace, where a cancel may have the same id. So the receipt counts only if this
+    namespace has versions of the message (`is_theirs`), or if the receipt is about the same name.
     """
-    if guard.request_id is None or not guard.request_id.startswith(CANCEL_MARK):
+    if fence.request_id is None or not fence.request_id.startswith(CANCEL_MARK):
         return None
-    key = keys.receipt(plane.shard, request.namespace, guard.request_id.removeprefix(CANCEL_MARK))
-    found = yield from plane.host.read_for_good(Read((key,)))
+    key = keys.receipt(messages.shard, request.namespace, fence.request_id.removeprefix(CANCEL_MARK))
+    found = yield from messages.host.read_for_good(Read((key,)))
     assert isinstance(found, Items)
     item = found.found.get(key)
     if item is None:
@@ -166,8 +174,9 @@ def _answered_before(
 
 
 def named(request: MessageCancel) -> tuple[MessageName, ...]:
-    """Returns which message is meant: by key, or by the request id of its send. A text that has the form of a printed id may be that,
-    where no send has it.
+    """Returns the names that a cancel may mean: the message's key, or the request id of its send.
+
+    A text in the form of a printed id also means that id, if no send has the text as its request id.
     """
     if request.key is not None:
         return (MessageName.of_key(request.namespace, request.key),)
@@ -178,40 +187,40 @@ def named(request: MessageCancel) -> tuple[MessageName, ...]:
 
 
 class _Meant(NamedTuple):
-    """What a cancel is about, as it is stored.
+    """The stored message that a cancel means.
 
     Attributes:
-        is_printed: It is named by an id that was printed, which may be of any namespace: its guard does not say whose it is.
-        versions: Of the cancel's namespace.
+        is_printed: The cancel names a printed id, which may belong to any namespace; the fence does not tell which one.
+        versions: Versions in the namespace of the cancel.
     """
 
     name: MessageName
     is_printed: bool
-    guard: MessageFence | None
+    fence: MessageFence | None
     versions: list[Message]
 
 
-def _look_up(plane: MessageScheduler, request: MessageCancel, origin: str) -> Operation[_Meant]:
+def _look_up(messages: ShardMessages, request: MessageCancel, origin: str) -> Operation[_Meant]:
     by_request, *printed = named(request)
-    guards = yield from read_guards(plane, [name.id for name in (by_request, *printed)])
-    meant = yield from _as_stored(plane, request, by_request, guards)
-    # What was sent behind the cancel is not what it is about; a printed id may be used again for that.
-    is_known = meant.guard is not None or any(each.origin < origin for each in meant.versions)
+    fences = yield from read_fences(messages.host, messages.shard, [name.id for name in (by_request, *printed)])
+    meant = yield from _as_stored(messages, request, by_request, fences)
+    # A cancel does not mean messages that were sent after it; such a send may use the text of a printed id.
+    is_known = meant.fence is not None or any(each.origin < origin for each in meant.versions)
     if is_known or not printed:
         return meant
-    return (yield from _as_stored(plane, request, printed[0], guards))._replace(is_printed=True)
+    return (yield from _as_stored(messages, request, printed[0], fences))._replace(is_printed=True)
 
 
 def _as_stored(
-    plane: MessageScheduler, request: MessageCancel, name: MessageName, guards: Mapping[str, MessageFence]
+    messages: ShardMessages, request: MessageCancel, name: MessageName, fences: Mapping[str, MessageFence]
 ) -> Operation[_Meant]:
-    guard = guards.get(name.id)
-    versions = yield from versions_of(plane, name.id, guard)
-    return _Meant(name, False, guard, [each for each in versions if each.namespace == request.namespace])
+    fence = fences.get(name.id)
+    versions = yield from versions_of(messages, name.id, fence)
+    return _Meant(name, False, fence, [each for each in versions if each.namespace == request.namespace])
 
 
 def _was_sent_under_its_id(message: Message, request: MessageCancel, name: MessageName) -> bool:
-    """Whether the message's send bears the cancel's own id. Of one without a key its name tells the send's."""
+    """Returns whether the send of the message has the id of the cancel. Without a key, the name contains the id of the send."""
     if request.id is None:
         return False
     if name.keyed:
@@ -220,55 +229,56 @@ def _was_sent_under_its_id(message: Message, request: MessageCancel, name: Messa
 
 
 def _cancel(
-    plane: MessageScheduler, request: MessageCancel, origin: str
+    messages: ShardMessages, request: MessageCancel, origin: str
 ) -> Operation[tuple[ReceiptStatus, tuple[Problem, ...]]]:
-    """First the guard, then what it covers: whoever loads a row after this reads the guard. `rejected` has touched nothing: its id was used
-    for the send of what it names.
+    """Raises the fence first, then withdraws the versions that it covers: a later load reads the fence.
+
+    `rejected` changes nothing: the id of the cancel belongs to the send of the message that it names.
     """
-    name, is_printed, guard, versions = yield from _look_up(plane, request, origin)
-    # A cancel by key ends what was sent before it; an id is never used again, so its cancel holds for ever.
+    name, is_printed, fence, versions = yield from _look_up(messages, request, origin)
+    # A cancel by key ends earlier sends. An id is never used again, so a cancel by id holds for ever.
     live_from = origin if name.keyed else FOR_EVER
     raised_by = None if request.id is None else f"{CANCEL_MARK}{request.id}"
-    if guard is not None and raised_by is not None and guard.request_id == raised_by:
-        # A later record of the same request was dealt with before this one: what it covers is what this one is answered for.
-        live_from = max(live_from, guard.live_from)
-    before = raised_over(guard, live_from)
-    again = guard is not None and guard.live_from == live_from
-    behind = guard is not None and guard.live_from > live_from
+    if fence is not None and raised_by is not None and fence.request_id == raised_by:
+        # A later record of the same request was applied before this one: this one answers for the same versions.
+        live_from = max(live_from, fence.live_from)
+    before = raised_over(fence, live_from)
+    again = fence is not None and fence.live_from == live_from
+    behind = fence is not None and fence.live_from > live_from
     if any(message.origin < origin and _was_sent_under_its_id(message, request, name) for message in versions):
-        # An accepted send has no receipt that would tell: its rows do. Where they are gone nothing is left to take back.
+        # An accepted send has no stored receipt, so its rows show its id. Once they are gone, nothing is left to withdraw.
         return ReceiptStatus.REJECTED, ()
-    if again and guard is not None and guard.request_id != raised_by:
-        # Another cancel of the same message came before: whatever it was told is so, however long ago its time was.
-        status = yield from _answered_before(plane, request, guard, is_theirs=bool(versions))
+    if again and fence is not None and fence.request_id != raised_by:
+        # An earlier cancel of the message was answered: this one gets the same answer, however long the message is due.
+        status = yield from _answered_before(messages, request, fence, is_theirs=bool(versions))
         if status is not None:
             return status, ()
     if behind:
-        # A younger record of the key was dealt with before this one, or before it was done again: that the guard is above it
-        # hides what it was about, which is what was the newest then.
+        # A younger record of the key was applied first. Its higher fence hides the version that this cancel means: the newest
+        # version before the cancel.
         covered = [message for message in versions if message.version < live_from][:1]
     else:
-        covered = [each for each in versions if before <= each.version < live_from or _came_too_late(guard, each)]
-    if again and not covered and not is_printed and guard is not None and guard.through is not None:
-        # What it took back the first time was removed by the create in front of it, which was done again as well.
+        covered = [each for each in versions if before <= each.version < live_from or _came_too_late(fence, each)]
+    if again and not covered and not is_printed and fence is not None and fence.through is not None:
+        # The first try withdrew the versions; then the earlier create was replayed too, and removed their rows.
         return ReceiptStatus.CANCELLED, ()
     if not versions and is_printed:
-        # It would be there if it was printed, or sent under: it belongs to somebody else, or to a message under a key.
+        # A message with this printed id would have rows: the id belongs to another namespace, or to a message with a key.
         hint = "a message under a key is cancelled by its key"
         return ReceiptStatus.NOT_FOUND, (Problem("message_id", "is not the id of a message without key", hint),)
     through = max((message.slot for message in covered), default=None)
-    plane.slots.asked_back = frozenset((message.id, message.version) for message in covered)
+    messages.queue.being_cancelled = frozenset((message.id, message.version) for message in covered)
     try:
-        late = guard.late if guard is not None and (again or behind) else (yield from _too_late(plane, covered))
-        yield from raise_to(plane, name.id, live_from, guard, versions, raised_by, through, late)
+        late = fence.late if fence is not None and (again or behind) else (yield from _too_late(messages, covered))
+        yield from raise_to(messages, name.id, live_from, fence, versions, raised_by, through, late)
     finally:
-        plane.slots.asked_back = frozenset()
-        plane.host.operations.raise_(plane.changed)
+        messages.queue.being_cancelled = frozenset()
+        messages.host.operations.raise_(messages.changed)
     taken = [message for message in covered if message.version not in late]
-    # Without a pause: by the time at which it is known what is held back, what was taken out may be forgotten, and look as if sent.
-    fates = {message.version: remove_from_queue(plane, message) for message in taken}
-    # Also of what an earlier guard covers: the replacement that raised it may have fallen before it came to that.
-    held = yield from plane.holding.discard(
+    # In one step: the read of held messages takes time, in which a removed row may be forgotten and look as if it was sent.
+    results = {message.version: remove_from_queue(messages, message) for message in taken}
+    # Includes versions below an earlier fence: the replacement that raised it may have crashed before it discarded them.
+    held = yield from messages.holding.discard(
         [message for message in versions if message.version < live_from and message.version not in late]
     )
     if not covered:
@@ -279,25 +289,26 @@ def _cancel(
         if (
             held[message.version]
             if message.version in held
-            else not withdraw(plane, message, fates[message.version], counted=again or behind)
+            else not withdraw(messages, message, results[message.version], counted=again or behind)
         )
     ]
-    timers = [Delete(keys.message_timer(plane.shard, each.slot, each.id, each.version)) for each in taken]
-    yield from write(plane.host, "cancel", timers)
-    # Of what a younger request has taken back, nobody has written down whether it was sent before that.
+    timers = [Delete(keys.message_timer(messages.shard, each.slot, each.id, each.version)) for each in taken]
+    yield from write(messages.host, "cancel", timers)
+    # If a younger request has withdrawn a version, no row tells whether the version was sent before.
     is_late = len(taken) < len(covered) or (behind and bool(sent))
     return ReceiptStatus.TOO_LATE if is_late else ReceiptStatus.CANCELLED, ()
 
 
-def _came_too_late(guard: MessageFence | None, message: Message) -> bool:
-    """Whether an earlier cancel came too late for it: it is still to be delivered, for all that its guard says."""
-    return guard is not None and message.version in guard.late
+def _came_too_late(fence: MessageFence | None, message: Message) -> bool:
+    """Returns whether an earlier cancel came too late for this version: it is still delivered, although the fence is above it."""
+    return fence is not None and message.version in fence.late
 
 
-def _too_late(plane: MessageScheduler, covered: Sequence[Message]) -> Operation[frozenset[str]]:
-    """Returns the versions for which a cancel comes too late. Its guard leaves them alone, and says so: whoever was told `too_late` finds
-    them delivered, or among the dead letters.
+def _too_late(messages: ShardMessages, covered: Sequence[Message]) -> Operation[frozenset[str]]:
+    """Returns the versions for which a cancel comes too late.
+
+    The fence names them and does not cover them: after `too_late`, they are delivered or become dead letters.
     """
-    yield from plane.next_attempts.learn(covered)
-    held = yield from plane.holding.maybe_sent(covered)
-    return frozenset(each.version for each in covered if is_too_late(plane, each, held.get(each.version)))
+    yield from messages.next_attempts.learn(covered)
+    held = yield from messages.holding.maybe_sent(covered)
+    return frozenset(each.version for each in covered if is_too_late(messages, each, held.get(each.version)))

@@ -1,64 +1,60 @@
-"""Payloads of messages that are held back: they have no end, so that a wide suspend may last for as long as it likes.
+"""Keeps the payloads of held messages from expiring: a scope suspension may last for any time.
 
-Any other payload expires (`rows.row_expiry`), and the store drops it.
+`HeldMessages` calls it. It rewrites message rows with or without an expiry (`wire.row_expiry` sets the usual one).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tidegate_core.engine.operations import Mutex, Operation
 from tidegate_core.messages.wire.row_expiry import row_expiry, write
+from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.message import HeldMessage, Message
 from tidegate_core.rows.store_operations import Page, Put, RangeRead
 
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
-
-LOOKED_AT_TOGETHER = 30
-"""8 MB at most while they are in memory."""
+CHECKED_TOGETHER = 30
+"""Held messages that are checked together: at most 8 MB in memory."""
 FIRST_CHECK_MS = 10 * 60_000
-"""After a take-over: what a former owner had sent has come by then, however late."""
+"""Pause after a take-over: late writes of a former owner have arrived by then."""
 CHECK_AGAIN_MS = 7 * 86_400_000
-"""Far below the 30 days after which a payload with an end is gone."""
+"""Pause between two checks: far below the 30 days after which a payload with an expiry is gone."""
 GROUPS_APART_MS = 1_000
-"""A million messages held back in a shard are gone through in nine hours."""
+"""Pause between two groups: a check of a million held messages in a shard takes nine hours."""
 
 
 class HeldPayloads:
-    """One per delivery plane."""
+    """The payloads of a shard's held messages."""
 
-    def __init__(self, plane: MessageScheduler) -> None:
-        self._plane = plane
+    def __init__(self, messages: ShardMessages) -> None:
+        self._messages = messages
 
     def give_an_end(self, held: Sequence[HeldMessage]) -> Operation[None]:
-        """Payloads of what was let go expire again; a crash before this leaves one behind, which nobody reads once it is sent."""
+        """Gives the payloads of released messages an expiry again. A crash before this leaves a payload that nothing reads after delivery."""
         yield from self.keep((yield from self._of(held)), for_ever=False)
 
-    def keep(self, messages: Sequence[Message], *, for_ever: bool) -> Operation[None]:
-        """Writes them with or without an end."""
-        plane = self._plane
-        end = None if for_ever else row_expiry(plane.host.now)
-        kept = [replace(message, expires_at=end) for message in messages]
-        puts = [Put(each.key(plane.shard), to_item(each, each.key(plane.shard))) for each in kept]
+    def keep(self, payloads: Sequence[Message], *, for_ever: bool) -> Operation[None]:
+        """Writes payloads with or without an expiry."""
+        messages = self._messages
+        end = None if for_ever else row_expiry(messages.host.now)
+        kept = [replace(message, expires_at=end) for message in payloads]
+        puts = [Put(each.key(messages.shard), to_item(each, each.key(messages.shard))) for each in kept]
         if puts:
-            yield from write(plane.host, "kept", puts)
+            yield from write(messages.host, "kept", puts)
 
     def keep_endless(self, turn: Mutex, may_hold: Callable[[], bool]) -> Operation[None]:
-        """Looks, for good, whether the payloads of what is held back have no end: a row of a former owner's that comes late has one, and lies
-        over that without.
+        """Checks repeatedly that the payloads of held messages have no expiry: a late write of a former owner may bring one back.
 
         Args:
-            turn: Of the moves: amid none of them, what is held back as it is read is so when its payload is written.
-            may_hold: Whether anything may be held back.
+            turn: Mutex of the moves. Under it, a message that is read as held is still held when its payload is written.
+            may_hold: Returns whether messages may be held.
         """
-        host, name = self._plane.host, f"shard {self._plane.shard}"
-        pause = FIRST_CHECK_MS + host.jitter(f"held {self._plane.shard}", FIRST_CHECK_MS)
+        host, name = self._messages.host, f"shard {self._messages.shard}"
+        pause = FIRST_CHECK_MS + host.jitter(f"held {self._messages.shard}", FIRST_CHECK_MS)
         while True:
             yield from host.sleep(pause, routine=True)
             if may_hold():
@@ -69,28 +65,30 @@ class HeldPayloads:
         after: str | None = ""
         while after is not None:
             after = yield from turn.of(self._take_ends_away(after))
-            yield from self._plane.host.sleep(GROUPS_APART_MS, routine=True)
+            yield from self._messages.host.sleep(GROUPS_APART_MS, routine=True)
 
     def _take_ends_away(self, after: str) -> Operation[str | None]:
-        """Goes through the next group; returns behind which row the one after it begins, None: there is none."""
-        plane = self._plane
+        """Checks the next group; returns the row after which the following group begins, or None at the end."""
+        messages = self._messages
         wanted = RangeRead(
-            keys.shard_pk(plane.shard), *keys.prefix_range(keys.HELD_MESSAGE_PREFIX), LOOKED_AT_TOGETHER, after or None
+            keys.shard_pk(messages.shard), *keys.prefix_range(keys.HELD_MESSAGE_PREFIX), CHECKED_TOGETHER, after or None
         )
-        page = yield from plane.host.read_for_good(ReadRange(wanted))
+        page = yield from messages.host.read_for_good(ReadRange(wanted))
         assert isinstance(page, Page)
-        messages = yield from self._of([from_item(HeldMessage, item) for item in page.items])
-        # What a guard covers is discarded by the request that raised it, and gets its end there.
+        payloads = yield from self._of([from_item(HeldMessage, item) for item in page.items])
+        # The request that raised a fence discards the messages below it, and sets their expiry.
         ended = [
-            each for each in messages if each.expires_at is not None and not plane.guards.cover(each.id, each.version)
+            each
+            for each in payloads
+            if each.expires_at is not None and not messages.fences.cover(each.id, each.version)
         ]
         yield from self.keep(ended, for_ever=True)
         return page.next_after
 
     def _of(self, held: Sequence[HeldMessage]) -> Operation[list[Message]]:
-        wanted = tuple(keys.message(self._plane.shard, row.id, row.version) for row in held)
+        wanted = tuple(keys.message(self._messages.shard, row.id, row.version) for row in held)
         if not wanted:
             return []
-        found = yield from self._plane.host.read_for_good(Read(wanted))
+        found = yield from self._messages.host.read_for_good(Read(wanted))
         assert isinstance(found, Items)
         return [from_item(Message, item) for item in found.found.values()]

@@ -1,1 +1,1 @@
-"""Schedules whose target is a message: fires from intervals of versions; a fire writes nothing."""
+"""Recurring messages: schedules whose target is a message. Fires follow from stored intervals; a fire writes no row."""

@@ -1,7 +1,7 @@
-"""The fires of a recurring message: a pure function of an interval, of the outages, and of a place (DESIGN 5).
+"""Computes the fires of a recurring message: a pure function of an interval, the outages and a place.
 
-Nothing remembers a fire. What lies behind the delivery position is done, what lies before it is found here, by whoever owns
-the shard, and always the same. So nothing in here may depend on who asks, or when.
+No row stores a fire. Fires up to the delivery position are complete; each owner of the shard computes the fires after it here, and
+every owner must get the same ones. So nothing here may depend on the node or on the present time.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pydantic import TypeAdapter
 from tidegate_core.language.triggers import TimeTrigger, Trigger
 from tidegate_core.language.triggers.search import STEPS_PER_SEARCH, Next, Search
 from tidegate_core.messages.wire.due_queue import Place
-from tidegate_core.messages.wire.lru_cache import LruCache
+from tidegate_core.messages.wire.payload_budget import LruCache
 from tidegate_core.rows import keys
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.recurring_message import Interval, fire_id, series_id
 
 COVERED_MAX: Final = 100_000
-"""Occurrences that one delivery stands for after an outage; what is beyond is the next one's. Some 0.7 s to count."""
+"""Occurrences that one delivery covers after an outage; the next delivery covers further ones. Counting them takes some 0.7 s."""
 TRIGGERS_KEPT_CHARACTERS: Final = 5_000_000
-"""Of the texts of parsed triggers per process; one has up to 18 bytes in memory for each of them, so all have 90 MB at most."""
+"""Characters of all parsed triggers in memory, per process. A trigger takes up to 18 bytes per character, so all take at most 90 MB."""
 TRIGGER_CHARACTERS_MIN: Final = 500
-"""As many are counted of a short one: no more than 10,000 are kept. Long ones, with exclusions, are kept as well: each fire would parse its own
-anew, which takes 5 ms for 24,000 characters."""
+"""Least size that a trigger counts, so at most 10,000 are kept. Long triggers with exclusions are kept too: otherwise each fire would
+parse its trigger again, which takes 5 ms for 24,000 characters."""
 
 
 class Gap(NamedTuple):
-    """Slots `begin <= slot < end` at which nobody served the shard."""
+    """Slots `begin <= slot < end` at which no owner served the shard."""
 
     begin: int
     end: int
@@ -39,7 +39,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """Nominals of the first and the last occurrence that a delivery stands for, and how many they are."""
+    """Nominal times of the first and last occurrence that a delivery covers, and their number."""
 
     first: int
     last: int
@@ -48,15 +48,14 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """One delivery that is to happen, or would be if catch-up did not leave it out.
+    """One delivery of a recurring message, also one that catch-up leaves out.
 
     Attributes:
-        slot: Of its place in the order of the checkpoint; of several occurrences that of the first, so that no checkpoint
-            passes one of them before the delivery that stands for them.
-        nominal: Of the last occurrence that it stands for.
-        covered: None where it stands for itself.
-        skipped: It is not sent (`catch_up: none`).
-        is_bound: It is none, but how far a search came: none has an earlier slot, and what follows is not known.
+        slot: Slot of the first occurrence that it covers, so no checkpoint passes an occurrence before this delivery.
+        nominal: Nominal time of the last occurrence that it covers.
+        covered: Occurrences of an outage that it covers; None if it is a single occurrence.
+        skipped: The fire is not sent (`catch_up: none`).
+        is_bound: Not a fire but the end of a search: no fire has an earlier slot, and later fires are unknown.
     """
 
     namespace: str
@@ -82,13 +81,14 @@ class Fire:
 
     @property
     def count(self) -> int:
-        """Occurrences that it stands for."""
+        """Number of occurrences that it covers."""
         return 1 if self.covered is None else self.covered.count
 
     @property
     def due(self) -> int:
-        """When it became due, the last one of several: at its instant, also where its schedule goes on late; with the request where that has
-        asked for an instant that had passed.
+        """Returns when its last occurrence became due: at the nominal time, also if the schedule resumed later.
+
+        If a request asked for an instant that had passed, the occurrence became due with the request.
         """
         begin = self.interval.begin
         is_asked_for = self.nominal < begin and _trigger(self.interval.trigger).counts_from(begin) < begin
@@ -96,15 +96,15 @@ class Fire:
 
 
 def version_of(interval: Interval) -> str:
-    """Returns what stands for the interval in the places of its fires."""
+    """Returns the version that the places of the interval's fires contain."""
     return f"{interval.generation:010d}"
 
 
 def gaps_of(outages: Sequence[Outage]) -> list[Gap]:
-    """Returns the outages as spans that do not overlap; what two share belongs to the one that was written down first.
+    """Returns the outages as spans that do not overlap; the outage that was written first keeps a shared part.
 
-    A fact is not changed by a later one: else what was delivered for the first would be a part of something else. The very
-    begin is no part of it: the position stood there, so what has that slot may have been delivered.
+    A later outage must not change an earlier one: the delivery of the earlier one would then belong to another span. The first
+    instant of an outage is not part of its span: the position was there, so a fire with that slot may be delivered.
     """
     gaps: list[Gap] = []
     for outage in outages:
@@ -138,7 +138,7 @@ class FireSeries:
     """All fires of one interval, in the order of their places.
 
     Attributes:
-        outages: As written down, in their order.
+        outages: In the order in which they were written.
     """
 
     namespace: str
@@ -147,11 +147,11 @@ class FireSeries:
     outages: Sequence[Outage] = field(default=())
 
     def after(self, place: Place) -> Fire | None:
-        """Returns the first fire behind a place, or how far one search for it came; None when no further one is to be sent."""
+        """Returns the first fire after a place, or the end of one search for it; None when no fire is left."""
         return next(self._behind(place), None)
 
     def behind(self, place: Place) -> Iterator[Fire]:
-        """Yields all fires behind a place, in order; without end for most triggers."""
+        """Yields all fires after a place, in order; for most triggers without end."""
         return (fire for fire in self._behind(place) if not fire.is_bound)
 
     def _behind(self, place: Place) -> Iterator[Fire]:
@@ -162,7 +162,7 @@ class FireSeries:
                 yield fire
 
     def cancelled(self, place: Place) -> Iterator[Fire]:
-        """Yields the fires behind a place that were due and not sent when a request ended the interval."""
+        """Yields the fires after a place that were due and unsent when a request ended the interval."""
         end, until = self.interval.end, self.interval.until
         if end is None or until is None:
             return
@@ -173,26 +173,26 @@ class FireSeries:
                 yield fire
 
     def last_before(self, slot: int) -> int | None:
-        """Returns the last nominal of the interval whose slot is below this one."""
+        """Returns the last nominal time of the interval whose slot is below this one."""
         since, begin = self.interval.since, self.interval.begin
         if slot <= begin + len(self._late):
             return self._late[slot - begin - 1] if slot > begin else None
-        # Not beyond its first nominal: a request waits for this in the lane, and what was left out before can be decades.
+        # Not before its first nominal time: a request in the shard writer waits for this, and earlier exclusions may span decades.
         search = Search(STEPS_PER_SEARCH, floor=since)
-        # The trigger itself looks back without regard to its end: what it names behind that is none of its instants.
+        # The trigger searches back without regard to its own end: instants after that end do not count.
         ends = slot if self._times.end is None else min(slot, self._times.end)
         last = self._times.last_before(ends, keys.schedule_ref(self.namespace, self.name), search)
         return last if last is not None and since <= last and max(last, begin) < slot else None
 
     def made_through(self, position: Place) -> int | None:
-        """Returns the last nominal of the interval that has been dealt with, by a delivery position; what was refused too."""
+        """Returns the last nominal time of the interval up to a delivery position; refused fires count too."""
         following = self.after(position)
         return self.last_before(position[0] + 1 if following is None else following.slot)
 
-    # -- how they follow each other ------------------------------------------------------------------------------------
+    # -- order of fires ------------------------------------------------------------------------------------------------
 
     def _from(self, slot: int) -> Iterator[Fire]:
-        """Yields fires; the first one may lie before the slot, when it stands for occurrences around it."""
+        """Yields fires; the first one may lie before the slot if it covers occurrences of an outage around the slot."""
         following = self._first(slot)
         while (nominal := following.at) is not None:
             at = self._slot_of(nominal)
@@ -208,7 +208,7 @@ class FireSeries:
                 following = self._first(gap.end)
 
     def _in(self, gap: Gap) -> Iterator[Fire]:
-        """Yields one fire for each COVERED_MAX occurrences of a gap, from its begin: whoever counts must count alike."""
+        """Yields one fire per `COVERED_MAX` occurrences of a gap, counted from its begin, so all owners count alike."""
         nominal = self._within(gap, self._first(gap.begin))
         while nominal is not None and self._slot_of(nominal) < gap.end:
             first, last, count = nominal, nominal, 0
@@ -221,13 +221,13 @@ class FireSeries:
             yield Fire(self.namespace, self.name, self.interval, slot, last, covered, skipped)
 
     def _within(self, gap: Gap, following: Next) -> int | None:
-        """Returns the next nominal of a gap: what one delivery stands for is searched to the end of it, and no outage is long."""
+        """Returns the next nominal time in a gap. The search runs to the end of the gap: outages are short."""
         while following.is_bound and following.at is not None and max(following.at, self.interval.begin) < gap.end:
             following = self._next(following.at - 1)
         return following.found
 
     def _first(self, slot: int) -> Next:
-        """Returns the first nominal whose slot is not below this one, or how far it was searched."""
+        """Returns the first nominal time whose slot is not below this one, or the end of the search."""
         begin, since = self.interval.begin, self.interval.since
         if begin < slot < begin + len(self._late):
             return self._next(self._late[slot - begin] - 1)
@@ -241,8 +241,9 @@ class FireSeries:
 
     @cached_property
     def _late(self) -> tuple[int, ...]:
-        """Nominals that lie before the begin, or too close behind it: each has a slot of its own, a millisecond after the one before. Two of
-        one place would be one fire.
+        """Nominal times before the begin, or too close after it: each gets its own slot, one millisecond after the last.
+
+        Two of them at one place would be one fire.
         """
         late: list[int] = []
         if self.interval.since < self.interval.begin:
@@ -253,7 +254,7 @@ class FireSeries:
         return tuple(late)
 
     def _next(self, nominal: int) -> Next:
-        # From the last nominal and never from now: a late look must not lose one.
+        # The search starts at the last nominal time and never at the present: a late search must not lose an instant.
         return self._times.seek(nominal, keys.schedule_ref(self.namespace, self.name), Search.of_a_decision())
 
     def _gap_at(self, slot: int) -> Gap | None:
@@ -261,7 +262,7 @@ class FireSeries:
 
     @cached_property
     def _gaps(self) -> list[Gap]:
-        """An interval that a request has ended knows the outages of before: later ones are none of its own."""
+        """Gaps of the interval; an interval that a request has ended ignores later outages."""
         if self.interval.catch_up == "all":
             return []
         until = self.interval.until

@@ -1,19 +1,23 @@
-"""From a fire to the message that it delivers: its schedule's definition says what, the fire says when (DESIGN 5)."""
+"""Builds the message of a fire: the schedule's definition gives the content, the fire gives the time.
+
+Delivery loads fires here, as it loads payloads of stored rows. This module reads definitions and writes nothing.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.targets.message_body import MessageBody
 from tidegate_core.messages.recurring.fire_series import Fire
 from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
-from tidegate_core.messages.wire.lru_cache import LruCache
+from tidegate_core.messages.wire.payload_budget import LruCache
 from tidegate_core.messages.wire.row_expiry import row_expiry
+from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
 from tidegate_core.rows.item_codec import from_item
@@ -21,20 +25,17 @@ from tidegate_core.rows.message import FIRST_VERSION, Message
 from tidegate_core.rows.schedule import Definition
 from tidegate_core.rows.store_operations import Item, Key
 
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
-
 BYTES_KEPT_MAX: Final = 4_000_000
-"""Of templates in memory per shard; others are read again for each fire."""
+"""Bytes of templates in memory per shard; other templates are read again for each fire."""
 TEMPLATE_BYTES: Final = 1_000
-"""Of one, whatever it delivers: its place, its key with namespace and name, its topic."""
+"""Bytes of a template without payload and headers: its entry, its key with namespace and name, its topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What each fire of a definition delivers, in the form in which it goes out.
+    """The content that each fire of a definition delivers, in its produced form.
 
-    Not the target as it was parsed: of that a payload of small lists and objects has twenty times its bytes in memory.
+    The parsed target is not kept: in memory, a payload of small lists and objects takes twenty times its bytes.
     """
 
     topic: str
@@ -50,33 +51,35 @@ class Template:
 
     @property
     def size(self) -> int:
-        """Bytes in memory, about."""
+        """Approximate bytes in memory."""
         return TEMPLATE_BYTES + len(self.payload) + len(self.headers) + len((self.message_key or "").encode())
 
 
 class Templates:
-    """What recurring messages deliver, as far as it is kept in memory."""
+    """Templates of recurring messages. One per shard."""
 
-    def __init__(self, plane: MessageScheduler) -> None:
-        self._plane = plane
+    def __init__(self, messages: ShardMessages) -> None:
+        self._messages = messages
         self._kept = LruCache[Key, Template](BYTES_KEPT_MAX)
 
     def load(self, rows: Sequence[QueuedMessage]) -> Operation[None]:
-        """Gives rows their messages; reads definitions that are not in memory, and what a predecessor may have moved."""
+        """Sets the messages of fires; reads missing definitions, and message rows of fires that a predecessor may have moved."""
         wanted = {row: row.fire for row in rows if row.fire is not None and row.message is None}
         for row in wanted:
-            self._plane.payloads.hold(row)
-        # Taken now: while the others are read it may be pushed out, and a fire without its definition would be left out.
+            self._messages.payloads.hold(row)
+        # Read from the cache now: the reads below may push a template out, and a fire without its template would be closed.
         templates = {key: self._kept.get(key) for key in map(self._key, wanted.values())}
         missing = [key for key, known in templates.items() if known is None]
-        # What the predecessor was refused has a message row: its timer row brings it, not this fire. Where there is none now, none
-        # comes any more: whoever writes one demands the epoch.
+        # A fire that the broker refused a predecessor has a message row: its timer row delivers it, not this fire. If the row is
+        # missing now, it never comes: its write is conditional on the epoch.
         moved = {
-            row: self._moved_key(fire) for row, fire in wanted.items() if row.slot <= self._plane.maybe_sent_through
+            row: self._moved_key(fire) for row, fire in wanted.items() if row.slot <= self._messages.maybe_sent_through
         }
         found: dict[Key, Item] = {}
         if missing or moved:
-            answer = yield from self._plane.host.read_for_good(Read(tuple(dict.fromkeys([*missing, *moved.values()]))))
+            answer = yield from self._messages.host.read_for_good(
+                Read(tuple(dict.fromkeys([*missing, *moved.values()])))
+            )
             assert isinstance(answer, Items)
             found = dict(answer.found)
         for key in missing:
@@ -87,27 +90,31 @@ class Templates:
         for row, fire in wanted.items():
             template = templates[self._key(fire)]
             if row.stage.is_closed:
-                continue  # Ended meanwhile: it holds nothing any more.
+                continue  # It ended during the read, and its bytes are free.
             if template is not None and not (row in moved and _is_of(found.get(moved[row]), fire)):
-                self._plane.payloads.give(row, message_of(fire, template))
+                self._messages.payloads.give(row, message_of(fire, template))
             elif row.stage is Stage.READY:
-                # Read ahead: it says so again once it is taken. A gap begins behind the last that was taken, not behind this one.
-                self._plane.payloads.drop(row)
+                # Read ahead only: the delivery finds the same. A gap begins after the last fire that was taken, not after this one.
+                self._messages.payloads.drop(row)
             else:
                 if template is None:
-                    self._plane.host.note("message_row_missing", shard=self._plane.shard, id=row.id, slot=row.slot)
-                self._plane.close(row, Stage.GONE)
+                    self._messages.host.note(
+                        "message_row_missing", shard=self._messages.shard, id=row.id, slot=row.slot
+                    )
+                self._messages.close(row, Stage.GONE)
 
     def _key(self, fire: Fire) -> Key:
-        return keys.definition(self._plane.shard, fire.namespace, fire.name, fire.interval.version)
+        return keys.definition(self._messages.shard, fire.namespace, fire.name, fire.interval.version)
 
     def _moved_key(self, fire: Fire) -> Key:
-        return keys.message(self._plane.shard, fire.message_id, FIRST_VERSION)
+        return keys.message(self._messages.shard, fire.message_id, FIRST_VERSION)
 
 
 def _is_of(item: Item | None, fire: Fire) -> bool:
-    """Whether it is this fire that was refused, and not the same instant of a generation before, or alone, where this one stands for others as
-    well: the last of an outage has one id in both.
+    """Returns whether the message row belongs to this very fire.
+
+    The same instant may have been refused under an earlier generation, or as a single occurrence: the last occurrence of an
+    outage has the same id alone and in the delivery that covers the outage.
     """
     if item is None or item["origin"] != fire.interval.origin:
         return False
@@ -115,7 +122,7 @@ def _is_of(item: Item | None, fire: Fire) -> bool:
 
 
 def message_of(fire: Fire, template: Template) -> Message:
-    """Returns what a fire delivers: equal whoever computes it."""
+    """Returns the message of a fire; all owners get the same one."""
     covered = fire.covered
     return Message(
         id=fire.message_id,

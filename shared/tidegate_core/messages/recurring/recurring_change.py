@@ -1,8 +1,8 @@
-"""Writes to the records of recurring messages, all in the shard's lane: by a request, and to bring one near or move it out.
+"""Writes the records of recurring messages in the shard writer: for a request, and to move a record near or far.
 
-A request first holds the schedule: nothing more of it is taken, and what is with the broker's client may come to its end. Then
-its state and its record move in one transaction. What was not acknowledged by then lies behind the boundary, and is never
-sent again; so a broker that is away holds up the lane for a few seconds and no longer.
+A request first holds the schedule: no further fire is taken, and fires in delivery may end. Then one transaction moves the state
+and the record. Fires that are not acknowledged by then lie after the boundary and are never sent again. So a broker that is away
+delays the shard writer only for a few seconds.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 
 WIRE_CHECK_MS: Final = 10
 MISSED_TOLD_MAX: Final = 1_000
-"""Fires that were missed, and are counted: some 50 ms of the lane, once."""
+"""Misfires that are counted: some 50 ms of the shard writer, once."""
 
 
 def record_of(unit: UnitOfWork, namespace: str, name: str) -> Recurring:
-    """Returns the record, wherever it lies; an empty one where there is none."""
+    """Returns the near or far record of a schedule, or an empty record."""
     near, far = keys.recurring_of(unit.shard, namespace, name)
     unit.items([near, far])
     found = unit.record(Recurring, near) or unit.record(Recurring, far)
@@ -39,10 +39,10 @@ def record_of(unit: UnitOfWork, namespace: str, name: str) -> Recurring:
 
 
 def write_record(unit: UnitOfWork, source: RecurringQueue, before: Recurring, spans: list[Interval]) -> bool:
-    """Writes the record where it belongs, and removes it from where it was; False when it is there as it should be.
+    """Writes the record at the key where it belongs, and removes it from the other; returns False if nothing changes.
 
-    Its own revision begins anew whenever it comes back to a place, so the same transaction has to write the schedule's state,
-    whose revision never does: else a send of it that arrives twice would move, or remove, a later record.
+    The revision of a record starts again each time the record returns to a key. So the same transaction must write the schedule's
+    state, whose revision only grows: otherwise a late repeat of the transaction could move or remove a later record.
     """
     near, far = keys.recurring_of(unit.shard, before.namespace, before.name)
     belongs = source.belongs(before, spans)
@@ -69,7 +69,7 @@ def write_record(unit: UnitOfWork, source: RecurringQueue, before: Recurring, sp
 
 
 def consume(unit: UnitOfWork, namespace: str, name: str) -> None:
-    """Writes the schedule's state as it is: whatever goes with it is refused when it is sent again."""
+    """Writes the schedule's state unchanged, so the store refuses a repeat of the transaction."""
     key = keys.schedule_state(unit.shard, namespace, name)
     state = unit.record(ScheduleState, key)
     if state is not None:
@@ -77,19 +77,19 @@ def consume(unit: UnitOfWork, namespace: str, name: str) -> None:
 
 
 def wake_row_of(record: Recurring, slot: int) -> WakeRow:
-    """Returns the row that brings a far record near."""
+    """Returns the wake row of a far record."""
     namespace, name = record.namespace, record.name
     return WakeRow(slot=slot, id=series_id(namespace, name), namespace=namespace, name=name)
 
 
 def opened_interval(state: ScheduleState, definition: Definition, begin: int, first: int) -> Interval:
-    """Returns the interval of a schedule that counts from here on.
+    """Returns a new open interval of a schedule.
 
     Args:
-        state: Of the generation that it is of.
-        definition: Of the state's version.
-        begin: No fire has an earlier slot.
-        first: First nominal.
+        state: State whose generation the interval gets.
+        definition: Definition of the state's version.
+        begin: Least slot of a fire.
+        first: First nominal time.
     """
     spec = ScheduleSpec.from_canonical(definition.spec)
     return Interval(
@@ -107,10 +107,10 @@ def opened_interval(state: ScheduleState, definition: Definition, begin: int, fi
 
 @dataclass(frozen=True, slots=True)
 class PlaceRecord:
-    """Decides where a schedule's record belongs by now: near, far, or nowhere.
+    """Decides whether a schedule's record is now near, far, or not needed.
 
     Attributes:
-        summons: The row that asked for it; whatever it announced, it is dealt with.
+        summons: Wake row that asked for the decision; the decision removes it.
     """
 
     ref: str
@@ -124,16 +124,16 @@ class PlaceRecord:
 
     @property
     def stale(self) -> tuple[Key, ...]:
-        """Of one that could not be dealt with before the record is read anew: it may be readable by now."""
+        """Keys to read again: if an earlier decision for the wake row failed, the record may be readable now."""
         if self.summons is None or self.source.summoned.asked_anew(self.summons) is None:
             return ()
-        return keys.recurring_of(self.source.plane.shard, *self.ref.split("/", 1))
+        return keys.recurring_of(self.source.messages.shard, *self.ref.split("/", 1))
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, name = self.ref.split("/", 1)
         record = record_of(unit, namespace, name)
         spans, summons = record.spans(), self.summons
-        # It may have come near since it was asked for, how far was searched standing for its next fire: somebody has to search on.
+        # The record may have come near since, with the end of a search as its next fire: the queue has to search on.
         unit.after(lambda: self.source.placed(self.ref))
         if summons is not None:
             unit.forget_row(summons)
@@ -145,10 +145,12 @@ class PlaceRecord:
             consume(unit, namespace, name)
 
     def _made_up_for(self, unit: UnitOfWork, record: Recurring, span: Interval, begin: int) -> Interval:
-        """What came due while nobody could deal with the record lies behind the position, and was never sent: the last of it comes now,
-        unless the schedule leaves out what was missed; those before it are told.
+        """Returns the interval from which fires that came due without a readable record are made up for.
+
+        The position has passed these fires, and they were never sent. The last of them is sent now, unless the schedule leaves
+        out misfires. Log events report the others.
         """
-        series = FireSeries(record.namespace, record.name, span)  # Without gaps: each instant is told of by itself.
+        series = FireSeries(record.namespace, record.name, span)  # Without gaps, so each instant is reported.
         missed: list[Fire] = []
         fire = series.after((record.summons or 0, "", ""))
         while fire is not None and not fire.is_bound and fire.slot < begin and len(missed) < MISSED_TOLD_MAX:
@@ -160,56 +162,58 @@ class PlaceRecord:
         passed = [each.nominal for each in missed if each.place <= self.source.promised]
         told = passed if span.catch_up == "none" else [each.nominal for each in missed if each.nominal != last]
         if told:
-            host = self.source.plane.host
+            host = self.source.messages.host
             unit.after(lambda: not_sent(host, self.ref, "outage", len(told), told[0], told[-1]))
         return span if span.catch_up == "none" else replace(span, begin=begin, since=last)
 
 
 class RecurringChange:
-    """What a request does to a schedule that sends messages, or did.
+    """Changes a schedule that sends or sent messages, for one request.
 
     Attributes:
-        since: What the request opens counts from here on: the present, and behind all that a checkpoint may come to cover.
+        since: First slot of the interval that the request opens: the present, and after all places that a checkpoint may cover.
     """
 
-    def __init__(self, source: RecurringQueue, lane: ShardWriter, namespace: str, name: str) -> None:
-        self.since = source.plane.checkpoints.slot_for(lane.host.now)
+    def __init__(self, source: RecurringQueue, writer: ShardWriter, namespace: str, name: str) -> None:
+        self.since = source.messages.checkpoints.slot_for(writer.host.now)
         self._source = source
-        self._slots = source.plane.slots
-        self._lane = lane
+        self._queue = source.messages.queue
+        self._writer = writer
         self._namespace = namespace
         self._name = name
         self.ref = keys.schedule_ref(namespace, name)
         self._mark = QueuedMessage(self.since, "", "", "", 0, Stage.WRITING)
 
     def begin(self) -> Operation[None]:
-        """Holds the schedule, and waits for what is on the wire.
+        """Holds the schedule, and waits for its fires in delivery.
 
         Raises:
-            Closed: The shard is handed over; the request is the successor's.
+            WriterClosed: The shard is handed over; the successor applies the request.
         """
-        self._slots.held.add(self.ref)
+        self._queue.held.add(self.ref)
         self._hold_position()
-        give_up = self._lane.host.now + WIRE_PATIENCE_MS
-        while self._lane.host.now < give_up and any(row.stage is Stage.SENDING for row in self._rows()):
-            yield from self._lane.yield_turn()
-            yield from self._lane.host.sleep(WIRE_CHECK_MS)
-        yield from self._source.plane.next_attempts.learn_all(self._lane.yield_turn)
-        yield from self._lane.fetch(NotAtHand(keys=keys.recurring_of(self._lane.shard, self._namespace, self._name)))
+        give_up = self._writer.host.now + WIRE_PATIENCE_MS
+        while self._writer.host.now < give_up and any(row.stage is Stage.SENDING for row in self._rows()):
+            yield from self._writer.yield_turn()
+            yield from self._writer.host.sleep(WIRE_CHECK_MS)
+        yield from self._source.messages.next_attempts.learn_all(self._writer.yield_turn)
+        yield from self._writer.fetch(
+            NotAtHand(keys=keys.recurring_of(self._writer.shard, self._namespace, self._name))
+        )
 
     def _hold_position(self) -> None:
-        """No checkpoint passes what the request will open, however long that takes to be written."""
-        self._slots.hold(self._mark)
+        """Keeps checkpoints before the slot that the request will open, however long its write takes."""
+        self._queue.hold(self._mark)
 
     def end(self) -> None:
-        """What is left of the schedule goes on."""
-        self._slots.let_go(self._mark)
+        """Ends the hold: the rest of the schedule goes on."""
+        self._queue.end_hold(self._mark)
         self._source.let_go(self.ref)
 
     def caught_up(self, before: ScheduleState | None) -> ScheduleState | None:
-        """Returns the state with what was made in it: an `at` that was is never made again.
+        """Returns the state with the last nominal time that was fired: an `at` that has fired never fires again.
 
-        So too when the broker refused it: it has left its place for rows of its own, which end with its version.
+        A refused fire counts as fired: it has its own rows, which end with its version.
         """
         if before is None:
             return None
@@ -219,15 +223,15 @@ class RecurringChange:
         return replace(before, fired_through=max(before.fired_through, *(each or 0 for each in sent), 0))
 
     def write(self, unit: UnitOfWork, state: ScheduleState, first: int | None) -> tuple[str | None, int]:
-        """Ends the open interval, and opens one for what the state says.
+        """Ends the open interval, and opens one for the new state.
 
         Args:
-            unit: Of the transaction that moves the state.
-            state: As it is after the request.
-            first: First nominal of what is opened; None opens nothing.
+            unit: Unit of work of the transaction that moves the state.
+            state: State after the request.
+            first: First nominal time of the new interval; None opens none.
 
         Returns:
-            The text of the interval that has ended, and how many of its occurrences were due and are not sent any more.
+            The text of the ended interval, and the number of its occurrences that were due and are withdrawn.
         """
         record = record_of(unit, self._namespace, self._name)
         boundary = self._boundary(record)
@@ -245,9 +249,9 @@ class RecurringChange:
         return open_before[-1].text() if open_before else None, withdrawn
 
     def _boundary(self, record: Recurring) -> int:
-        """Returns the slot before which all of what is open was acknowledged, or has rows after a refusal; nothing behind it is sent again.
+        """Returns the slot before which all fires of the open interval are acknowledged or have rows of a next attempt.
 
-        What an earlier request has ended has its own, however long it takes to come to its end.
+        No fire at or after it is sent again. An interval that an earlier request has ended keeps its own boundary.
         """
         is_open = {span.generation for span in record.spans() if span.is_open}
         fires = ((row.slot, row.fire) for row in self._rows())
@@ -260,13 +264,13 @@ class RecurringChange:
                 if span.is_open
             )
             waiting += [fire.slot for fire in following if fire is not None]
-        # No checkpoint has passed what waits. It may stand within that slot all the same, behind something else of the same instant.
+        # No checkpoint has passed a waiting fire. The position may be within its slot, after another message of that instant.
         return min([*waiting, self.since])
 
     def _withdrawn(self, record: Recurring, ended: Interval) -> int:
-        """Returns how many occurrences of the interval were due, and neither acknowledged nor dead letters: the receipt says so.
+        """Returns how many occurrences of the interval were due and neither acknowledged nor dead-lettered, for the receipt.
 
-        Taken fires, next attempts of refused ones, and what was due behind the last that was taken.
+        These are taken fires, next attempts of refused fires, and due fires after the last one that was taken.
         """
         source, generation = self._source, ended.generation
         waiting = source.waiting(self.ref)
@@ -294,6 +298,8 @@ class RecurringChange:
         return self._source.open_rows(self.ref)
 
     def _stored(self) -> Recurring:
-        found = [self._lane.view.item(key) for key in keys.recurring_of(self._lane.shard, self._namespace, self._name)]
+        found = [
+            self._writer.view.item(key) for key in keys.recurring_of(self._writer.shard, self._namespace, self._name)
+        ]
         items = [item for item in found if item is not None]
         return from_item(Recurring, items[0]) if items else Recurring(namespace=self._namespace, name=self._name)

@@ -1,26 +1,23 @@
-"""Recurring messages of a shard, in memory: of each that is near its next fire waits among the rows (DESIGN 5).
+"""Holds the near recurring messages of a shard in memory, and puts the next fire of each into the due queue.
 
-Everything in here derives from `C#` records: from those that recovery reads, and from those that the lane has written. Taking
-a fire puts the next one in its place at once, so that no checkpoint can pass it, and nothing is written.
+All state here derives from the `C#` records that recovery reads or the shard writer has written. When a fire is taken, the next
+fire enters the queue in the same step, so no checkpoint can pass it. This module writes no row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tidegate_core.engine.operations import Operation
-from tidegate_core.messages.recurring.cancelled_fires import EndedFires
+from tidegate_core.messages.recurring.ended_fires import EndedFires, RefusedFires
 from tidegate_core.messages.recurring.fire_series import Fire, FireSeries, version_of
 from tidegate_core.messages.recurring.message_template import Templates
-from tidegate_core.messages.recurring.record_placement import Placement, belongs_of
-from tidegate_core.messages.recurring.refused_fires import RefusedFires
-from tidegate_core.messages.recurring.retry_rows import is_wake_row
-from tidegate_core.messages.recurring.wake_rows import WakeRows
+from tidegate_core.messages.recurring.wake_rows import Placement, WakeRows, belongs_of, is_wake_row
 from tidegate_core.messages.wire.delivery_retries import RETRY_FIRST_MS
 from tidegate_core.messages.wire.due_queue import NOTHING, Occurrence, Place, QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import not_sent
+from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import Message
@@ -29,14 +26,11 @@ from tidegate_core.rows.recurring_message import Interval, Recurring, WakeRow, s
 from tidegate_core.rows.store_operations import Item, Key
 from tidegate_core.writes.message_delivery import Tally
 
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
-
 PLACED_CHECK_MS = 10_000
-"""How often those whose record may belong elsewhere by now are looked at: it is a matter of cost alone."""
+"""Pause between two checks of records that may have to move; a late move only costs a little more."""
 FIRST_ATTEMPT = 1
 SEARCH_PAUSE_MS = 50
-"""Between two pieces of one search, of some 10 ms each: it is an hour before anything is due."""
+"""Pause between two pieces of a search, of some 10 ms each: the next fire is due an hour later at the earliest."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +39,7 @@ class _Near:
 
     Attributes:
         series: Fires of its open interval; None when it has none.
-        next: The fire that waits, or how far it was searched; None when there is no further one.
+        next: Row of the next fire or of the end of a search; None when no fire is left.
     """
 
     record: Recurring
@@ -54,33 +48,33 @@ class _Near:
 
     @property
     def bound(self) -> QueuedMessage | None:
-        """What waits, where it is no fire, but how far was searched for one."""
+        """Row of the end of a search; None if a fire waits."""
         row = self.next
         return row if row is not None and row.stage is Stage.WRITTEN else None
 
     @property
     def generation(self) -> int | None:
-        """Of the open interval."""
+        """Generation of the open interval."""
         return None if self.series is None else self.series.interval.generation
 
 
 class RecurringQueue:
-    """One per shard."""
+    """The near recurring messages. One per shard."""
 
-    def __init__(self, plane: MessageScheduler) -> None:
-        self.plane = plane
+    def __init__(self, messages: ShardMessages) -> None:
+        self.messages = messages
         self._near: dict[str, _Near] = {}
         self._read: list[Recurring] = []
         self._open: dict[str, dict[QueuedMessage, None]] = {}
         self._displaced: dict[str, None] = {}
-        self._templates = Templates(plane)
+        self._templates = Templates(messages)
         self._place: Callable[[str, Key | None], None] | None = None
-        self.summoned = WakeRows(plane)
-        self.ended = EndedFires(plane, self.add)
-        self.refused = RefusedFires(plane)
+        self.summoned = WakeRows(messages, self.is_near)
+        self.ended = EndedFires(messages, self.add)
+        self.refused = RefusedFires(messages)
         self._sent_through = 0
 
-    # -- records in and out -------------------------------------------------------------------------------------------
+    # -- records ------------------------------------------------------------------------------------------------------
 
     def begin(
         self,
@@ -88,19 +82,19 @@ class RecurringQueue:
         place: Callable[[str, Key | None], None],
         place_alone: Callable[[str, Key], Operation[None]],
     ) -> None:
-        """Takes what was read at the fence.
+        """Takes the records that were read at the fence.
 
         Args:
             records: All `C#` items.
-            place: Has the lane decide where a schedule's record belongs, and remove the row that asked for it.
-            place_alone: Does the same beside a lane that takes no more work.
+            place: Lets the shard writer decide where a schedule's record belongs, and remove the wake row that asked.
+            place_alone: Does the same after the shard writer is closed.
         """
         self._read = [from_item(Recurring, item) for item in records]
         self._place = place
         self.summoned.begin(place, place_alone)
 
     def recover(self) -> Operation[None]:
-        """Puts what is to be sent among the rows, before anything is loaded, fired or passed."""
+        """Adds the next fires to the queue, before the first load, delivery and checkpoint."""
         ended = [self.series_of(record, span) for record in self._read for span in record.spans() if not span.is_open]
         yield from self.ended.read_moved(ended, self.position)
         for record in self._read:
@@ -110,7 +104,7 @@ class RecurringQueue:
         self.ended.forget_moved()
 
     def learn(self, key: Key, item: Item | None) -> None:
-        """The lane has written this row of the shard."""
+        """Notes a row that the shard writer has written."""
         prefix, name = keys.split_prefix(key)
         if prefix == keys.RECURRING_PREFIX and item is None:
             self._forget(name)
@@ -121,16 +115,16 @@ class RecurringQueue:
 
     @property
     def position(self) -> Place:
-        """What is certainly done."""
-        return self.plane.checkpoints.stored
+        """The stored delivery position."""
+        return self.messages.checkpoints.stored
 
     @property
     def promised(self) -> Place:
-        """What a successor may find done."""
-        return self.plane.checkpoints.promised
+        """The position that a successor may find stored."""
+        return self.messages.checkpoints.promised
 
     def series_of(self, record: Recurring, interval: Interval) -> FireSeries:
-        return FireSeries(record.namespace, record.name, interval, self.plane.checkpoints.durable.gaps)
+        return FireSeries(record.namespace, record.name, interval, self.messages.checkpoints.durable.gaps)
 
     def _take_in(self, record: Recurring, behind: Place) -> None:
         before = self._near.get(record.ref)
@@ -148,16 +142,17 @@ class RecurringQueue:
             elif before is None:
                 self.ended.count(series, self.taken_through(record, interval, behind))
         if before is not None and before.next is not near.next:
-            self._give_up(before)  # Its interval had nothing left, and is no more in the record.
+            self._give_up(before)  # Its interval had no fire left, and the record no longer has the interval.
         if near.next is None:
             self._displaced[record.ref] = None
-        self.plane.host.operations.raise_(self.plane.changed)
+        self.messages.host.operations.raise_(self.messages.changed)
 
     def taken_through(self, record: Recurring, interval: Interval, behind: Place) -> Place:
-        """Returns the last of the interval's fires that were taken before its record moved out, and that no checkpoint has passed yet; `behind` where
-        there is none.
+        """Returns the place of the interval's last taken fire that no checkpoint has passed, or `behind`.
+
+        Such fires were taken before the record moved out.
         """
-        rows = self.plane.slots.of(series_id(record.namespace, record.name))
+        rows = self.messages.queue.of(series_id(record.namespace, record.name))
         taken = (row.place for row in rows if row.fire is not None and row.version == version_of(interval))
         return max([behind, *taken])
 
@@ -167,56 +162,56 @@ class RecurringQueue:
             self._give_up(near)
 
     def _give_up(self, near: _Near) -> None:
-        """What waits will never come, and was none."""
+        """Removes the waiting row: its fire is never sent and not counted."""
         if near.next is not None and near.next.stage in (Stage.READY, Stage.WRITTEN):
-            self.plane.close(near.next, Stage.GONE)  # Its payload may be loaded, or on its way.
-            self.plane.slots.discard(near.next)
+            self.messages.close(near.next, Stage.GONE)  # Its payload may be loaded, or is being read.
+            self.messages.queue.discard(near.next)
 
-    # -- what waits ---------------------------------------------------------------------------------------------------
+    # -- next fires ---------------------------------------------------------------------------------------------------
 
     def _await_next(self, near: _Near, behind: Place) -> None:
-        """Puts the next fire behind a place among the rows; those that are not to be sent are closed from the outset.
+        """Adds the next fire after a place to the queue; fires that catch-up leaves out are added as closed.
 
-        How far was searched stands for it where it is not known: no checkpoint passes that, and it is never sent.
+        If the search ended first, its end is added: no checkpoint passes that row, and it is never sent.
         """
         assert near.series is not None
         near.next = None
         fire = near.series.after(behind)
         while fire is not None and fire.skipped:
             self.add(fire, Stage.DONE, Tally(expired=fire.count))
-            self.plane.checkpoints.tell(fire.slot)
+            self.messages.checkpoints.note_unsent(fire.slot)
             first = fire.nominal if fire.covered is None else fire.covered.first
-            not_sent(self.plane.host, fire.ref, "outage", fire.count, first, fire.nominal)
+            not_sent(self.messages.host, fire.ref, "outage", fire.count, first, fire.nominal)
             fire = near.series.after(fire.place)
         if fire is not None:
             near.next = self.add(fire, Stage.WRITTEN if fire.is_bound else Stage.READY)
         if fire is None or self._is_far(fire.slot):
             self._displaced[near.record.ref] = None
         elif fire.is_bound:
-            self.plane.host.operations.start(self._search_on(near.record.ref))
+            self.messages.host.operations.start(self._search_on(near.record.ref))
 
     def _search_on(self, ref: str) -> Operation[None]:
-        """Goes on with a search that ended near, and lets others come in between."""
-        yield from self.plane.host.sleep(SEARCH_PAUSE_MS)
+        """Continues a search after a pause, in which other operations run."""
+        yield from self.messages.host.sleep(SEARCH_PAUSE_MS)
         near = self._near.get(ref)
         row = None if near is None else near.bound
         if near is not None and row is not None:
-            self.plane.slots.discard(row)
+            self.messages.queue.discard(row)
             self._await_next(near, (row.slot, "", ""))
-            self.plane.host.operations.raise_(self.plane.changed)
+            self.messages.host.operations.raise_(self.messages.changed)
 
     def add(self, fire: Fire, stage: Stage, ended: Tally = NOTHING) -> QueuedMessage:
-        """Puts a fire among the rows."""
+        """Adds a fire to the queue."""
         slot, series, version = fire.place
         origin, size = fire.interval.origin, fire.interval.size
         row = QueuedMessage(slot, series, version, origin, FIRST_ATTEMPT, stage, size=size, ended=ended)
         row.fire, row.occurrence = fire, Occurrence(fire.ref, fire.interval.generation, fire.count)
-        is_new = self.plane.slots.add(row)
-        assert is_new  # Else nobody would take it, and nothing would follow on it.
+        is_new = self.messages.queue.add(row)
+        assert is_new  # A second row at its place would never be taken, and no fire would follow.
         return row
 
     def taken(self, rows: Sequence[QueuedMessage]) -> None:
-        """Rows were taken to be sent: what follows on a fire takes its place at once."""
+        """Notes rows that were taken for delivery; the next fire of each schedule enters the queue in this step."""
         for row in rows:
             if row.occurrence is None:
                 continue
@@ -229,7 +224,7 @@ class RecurringQueue:
                 self._await_next(near, row.place)
 
     def closed(self, row: QueuedMessage) -> None:
-        """An occurrence has come to its end. With the last open one its schedule goes: else each that ever fired would be kept."""
+        """Notes the end of an occurrence. With its last open row a schedule is forgotten; memory would grow otherwise."""
         assert row.occurrence is not None
         ref = row.occurrence.ref
         self.refused.forget(row.place, ref)
@@ -240,12 +235,12 @@ class RecurringQueue:
                 del self._open[ref]
 
     def waiting(self, ref: str) -> QueuedMessage | None:
-        """Returns the first fire that was not taken, or how far was searched for it; None where there is none, or it is far."""
+        """Returns the row of the next fire, or of the end of a search; None if no fire is left or the record is far."""
         near = self._near.get(ref)
         return None if near is None else near.next
 
     def open_rows(self, ref: str) -> list[QueuedMessage]:
-        """Returns what was taken, or waits, and has not come to its end."""
+        """Returns the rows of a schedule that were taken or wait, and are not closed."""
         waiting = self.waiting(ref)
         rows = [*self._open.get(ref, ()), *([] if waiting is None else [waiting])]
         return [row for row in rows if not row.stage.is_closed]
@@ -253,11 +248,11 @@ class RecurringQueue:
     @staticmethod
     def due(row: QueuedMessage, message: Message) -> int:
         """Returns when an occurrence became due."""
-        # Its own rows begin when the broker refused it: it was due by then, however long ago its instant was.
+        # Its stored rows exist since the broker refused it: it was due by then, however old its instant.
         return max(message.nominal, message.slot - RETRY_FIRST_MS) if row.fire is None else row.fire.due
 
     def placed(self, ref: str) -> None:
-        """The lane has decided where the record belongs: what it leaves near may have to be looked at once more."""
+        """Notes that the shard writer has placed the record; a record that stays near is checked again."""
         if ref in self._near:
             self._displaced[ref] = None
 
@@ -265,45 +260,46 @@ class RecurringQueue:
         return ref in self._near
 
     def kept(self, ref: str) -> Recurring | None:
-        """Returns the record of a schedule that is near, as the lane has written or read it last."""
+        """Returns the last known record of a near schedule."""
         near = self._near.get(ref)
         return None if near is None else near.record
 
-    # -- outages of an owner that was there all along -----------------------------------------------------------------
+    # -- outages of a present owner -----------------------------------------------------------------------------------
 
     @property
     def sent_through(self) -> int:
-        """Slot behind which no fire was sent, and no checkpoint stands or will come to stand meanwhile."""
+        """Slot after which no fire was sent; no stored or started checkpoint is after it."""
         return max(self._sent_through, self.promised[0])
 
     def outage_opens(self) -> None:
-        """What is overdue waits until it is known which of it are one."""
-        self.plane.slots.late_fires_wait = True
+        """Lets overdue fires wait until the outage is known: one delivery then covers several of them."""
+        self.messages.queue.late_fires_wait = True
 
     def gap_ends(self, instant: int) -> None:
-        """What is no more than late waits as well: taken while the gap is written, it would take what follows on it out of it."""
-        self.plane.slots.gap_end = instant
+        """Lets fires before the gap's end wait too: one that is taken during the write would move later fires out of the gap."""
+        self.messages.queue.gap_end = instant
 
     def outage_ends(self, gaps: tuple[Outage, ...]) -> None:
-        """What waits is made anew, where it lies in a gap: it stands for all that was missed. But for what a request holds: that may end within the
-        gap, and what it opens there counts from then on.
+        """Computes waiting fires in a gap again, so that each covers all misfires of its schedule.
+
+        Schedules that a request holds are left out: the request may end within the gap, and its new interval counts from then on.
         """
-        if gaps != self.plane.checkpoints.durable.gaps:
-            self.plane.checkpoints.gaps_are(gaps)
+        if gaps != self.messages.checkpoints.durable.gaps:
+            self.messages.checkpoints.gaps_are(gaps)
             for ref, near in self._near.items():
-                if ref not in self.plane.slots.held:
-                    self._await_anew(near)
-        self.plane.slots.late_fires_wait, self.plane.slots.gap_end = False, 0
-        self.plane.host.operations.raise_(self.plane.changed)
+                if ref not in self.messages.queue.held:
+                    self._await_again(near)
+        self.messages.queue.late_fires_wait, self.messages.queue.gap_end = False, 0
+        self.messages.host.operations.raise_(self.messages.changed)
 
     def let_go(self, ref: str) -> None:
-        """A request holds the schedule no more: what is left of it goes on, by the gaps that there are now."""
-        self.plane.slots.held.discard(ref)
+        """Ends a request's hold: the rest of the schedule goes on, with the present gaps."""
+        self.messages.queue.held.discard(ref)
         if ref in self._near:
-            self._await_anew(self._near[ref])
-        self.plane.host.operations.raise_(self.plane.changed)
+            self._await_again(self._near[ref])
+        self.messages.host.operations.raise_(self.messages.changed)
 
-    def _await_anew(self, near: _Near) -> None:
+    def _await_again(self, near: _Near) -> None:
         if near.series is None:
             return
         near.series = self.series_of(near.record, near.series.interval)
@@ -312,16 +308,16 @@ class RecurringQueue:
             return
         before = (row.slot, "", "")
         if near.series.after(before) != row.fire:
-            self.plane.close(row, Stage.GONE)
-            self.plane.slots.discard(row)
+            self.messages.close(row, Stage.GONE)
+            self.messages.queue.discard(row)
             self._await_next(near, before)
 
-    # -- where records belong -----------------------------------------------------------------------------------------
+    # -- placement of records -----------------------------------------------------------------------------------------
 
     def keep_placed(self) -> Operation[None]:
-        """Has records moved out, or removed, whose last fires are durably done and whose next one is far or never."""
+        """Lets the shard writer move out or remove records whose fires are complete and whose next fire is far or missing."""
         while True:
-            yield from self.plane.host.sleep(PLACED_CHECK_MS, routine=True)
+            yield from self.messages.host.sleep(PLACED_CHECK_MS, routine=True)
             for ref in list(self._displaced):
                 near = self._near.get(ref)
                 belongs = None if near is None else self.belongs(near.record, near.record.spans())
@@ -332,10 +328,10 @@ class RecurringQueue:
                 elif len(belongs.spans) == 1 and near.next is not None and not self._is_far(near.next.slot):
                     del self._displaced[ref]
                     if near.bound is not None:
-                        self.plane.host.operations.start(self._search_on(ref))
+                        self.messages.host.operations.start(self._search_on(ref))
 
     def belongs(self, record: Recurring, spans: Sequence[Interval]) -> Placement:
-        """Returns where a record of these intervals belongs, by what is certainly done."""
+        """Returns where a record of these intervals belongs, by the stored position."""
         near = self._near.get(record.ref)
         searched = near.bound.slot if near is not None and near.bound is not None else 0
         generation = None if near is None else near.generation
@@ -352,12 +348,12 @@ class RecurringQueue:
 
     @property
     def _far_from(self) -> int:
-        """Instant behind which fires are far."""
-        host = self.plane.host
+        """Instant after which fires are far."""
+        host = self.messages.host
         return host.now + host.holding.recurring_near_ms
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 
     def load(self, rows: Sequence[QueuedMessage]) -> Operation[None]:
-        """Gives fires their messages."""
+        """Sets the messages of fires."""
         yield from self._templates.load(rows)

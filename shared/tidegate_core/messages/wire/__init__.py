@@ -1,1 +1,1 @@
-"""Sends due messages in slot order, and stores the delivery position up to which all are complete."""
+"""Delivers due messages in slot order, and stores the delivery position up to which all deliveries are complete."""

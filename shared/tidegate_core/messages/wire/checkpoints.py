@@ -1,21 +1,29 @@
-"""The delivery position: how far all is dealt with, what became of it, and how much a crash may repeat (I8).
+"""Moves the delivery position, counts outcomes, and bounds how much a crash may repeat (invariant I8).
 
-Nothing is written per delivery. The position moves once per batch; a successor goes on from there, so what was sent behind
-it is sent again. That is why sending stops when too much lies behind it.
+No delivery writes a row. The position moves once per batch. A successor continues after the position, so it repeats the
+deliveries after it. Therefore deliveries stop when too many lie after the position. Delivery and drain call this module; it
+writes the progress row and closed tallies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from tidegate_core.engine.actor_context import ActorContext, Fenced, InvalidWrite
 from tidegate_core.engine.operations import Operation, Signal
-from tidegate_core.messages.wire.due_queue import EVERYWHERE, NOTHING, NOWHERE, DueQueue, Place, QueuedMessage, end_of
+from tidegate_core.messages.wire.due_queue import (
+    EVERYWHERE,
+    NOTHING,
+    NOWHERE,
+    DueQueue,
+    Place,
+    QueuedMessage,
+    Wanted,
+    end_of,
+)
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Refused
-from tidegate_core.rows.message import Message
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.receipt import expiry
 from tidegate_core.rows.store_operations import Item, Put
@@ -23,17 +31,13 @@ from tidegate_core.writes.message_delivery import Progress, Tally, checkpoint
 
 CHECKPOINT_AFTER_FIRES = 1_000
 CHECKPOINT_AFTER_MS = 5_000
-"""I8's bound: at most this much repeats after a crash."""
+"""Bounds of invariant I8: no more than these deliveries repeat after a crash."""
 BLOCKED_CHECK_MS = 500
-"""How soon a checkpoint is tried again while sending waits for it."""
+"""Pause before the next checkpoint while deliveries wait for it."""
 TALLY_MS = 120_000
-"""How long one tally counts at least: closing it costs three write units more than a checkpoint without."""
+"""Shortest span of one tally: closing it costs three write units more than a plain checkpoint."""
 TALLY_DAYS = 90
-"""Closed tallies are kept as long as the ledger."""
-
-
-Wanted: TypeAlias = tuple[QueuedMessage, Message]
-"""A row that is to be sent, and its message."""
+"""Closed tallies live as long as the ledger."""
 
 
 class Checkpoints:
@@ -43,14 +47,14 @@ class Checkpoints:
         host: Shared parts of the partition actor.
         shard: 0 to S-1.
         progress: The delivery position as read at the fence, with the new epoch.
-        slots: The rows that are passed.
-        loaded_through: Up to where the rows of the store are in memory.
-        changed: Raised when more may be sent.
+        queue: The rows in memory.
+        loaded_through: Returns the last place up to which all stored rows are in memory.
+        changed: Raised when more may be delivered.
 
     Attributes:
-        durable: As last stored.
-        promised: As last handed to the store: from then on no row may get a slot that it covers.
-        sent_through: Furthest place of a row that was handed to the broker's client.
+        durable: Position that was stored last.
+        promised: Position that was last passed to the store: no new row may get a slot that it covers.
+        sent_through: Last place of a row that was handed to the broker's client.
     """
 
     def __init__(
@@ -58,7 +62,7 @@ class Checkpoints:
         host: ActorContext,
         shard: int,
         progress: Progress,
-        slots: DueQueue,
+        queue: DueQueue,
         loaded_through: Callable[[], Place],
         changed: Signal,
     ) -> None:
@@ -69,7 +73,7 @@ class Checkpoints:
         self.closed = False
         self._host = host
         self._shard = shard
-        self._slots = slots
+        self._queue = queue
         self._loaded_through = loaded_through
         self._changed = changed
         self._uncovered: dict[Place, int] = {}
@@ -78,49 +82,51 @@ class Checkpoints:
         self._alarm: int | None = None
         self._tally_from = host.now
 
-    # -- what the position says ---------------------------------------------------------------------------------------
+    # -- the position ---------------------------------------------------------------------------------------
 
     def covers(self, place: Place) -> bool:
-        """Whether a checkpoint covers, or may come to cover, this place."""
+        """Returns whether a stored or started checkpoint covers this place."""
         return place <= self.promised
 
     @property
     def stored(self) -> Place:
-        """The durable position: a successor goes on behind it."""
+        """The durable position: a successor continues after it."""
         return self.durable.place
 
     def slot_for(self, nominal: int) -> int:
-        """Returns a slot that no checkpoint covers, behind what was sent: else a stream of late creates would hold it up."""
+        """Returns a slot after the position and after all sent rows: late creates before a sent row would hold up the position."""
         return max(nominal, self.promised[0] + 1, self.sent_through[0] + 1)
 
     def outages_are(self, outages: tuple[Outage, ...]) -> None:
-        """This owner has written them down beside the position."""
+        """Notes the outages that this owner has stored with the position."""
         self.durable = replace(self.durable, outages=outages)
 
     def gaps_are(self, gaps: tuple[Outage, ...]) -> None:
-        """Likewise."""
+        """Notes the gaps that this owner has stored with the position."""
         self.durable = replace(self.durable, gaps=gaps)
 
     # -- the bound ----------------------------------------------------------------------------------------------------
 
     def limit(self) -> Place:
-        """Returns how far rows may be sent now.
+        """Returns the last place that may be delivered now.
 
-        When more than I8 allows was sent behind the durable position, only what stands in the checkpoint's way: rows that
-        became ready late, before places that were sent already. While the checkpoint itself gets no answer, nothing.
+        At the bound of I8, only rows before sent places may go out: they became ready late and hold up the checkpoint. While
+        the checkpoint gets no answer, nothing may go out.
         """
         if not self._is_exceeded():
             return EVERYWHERE
         return NOWHERE if self.is_writing else self.sent_through
 
     def most(self, rows: int) -> int:
-        """Returns how many of so many rows a group may have: it ends at the bound, where `limit` is asked again."""
+        """Returns the size of the next group, at most `rows`: a group ends at the bound, where `limit` decides again."""
         left = CHECKPOINT_AFTER_FIRES - len(self._uncovered)
         return min(rows, left) if left > 0 else rows
 
-    def parted(self, wanted: list[Wanted]) -> tuple[list[Wanted], list[Wanted]]:
-        """Returns what of a group may be sent now, and what has to wait: others have been sent since it was taken, and its payloads
-        may have been read for as long as the store has taken no checkpoint, or until the hand-over.
+    def split_at_bound(self, wanted: list[Wanted]) -> tuple[list[Wanted], list[Wanted]]:
+        """Splits a group into rows that may be delivered now and rows that wait.
+
+        Other groups were sent since this one was taken. Its payloads may have been read during a failing checkpoint, or until
+        the hand-over began.
         """
         through = self.sent_through if self.closed else self.limit()
         if through == EVERYWHERE:
@@ -131,41 +137,41 @@ class Checkpoints:
         ]
 
     def taken(self) -> None:
-        """A group will be sent, or end without."""
+        """Notes that a group was taken."""
         self._arm(CHECKPOINT_AFTER_MS)
 
     def sending(self, rows: Sequence[QueuedMessage]) -> None:
-        """The rows are being handed to the broker's client, now."""
+        """Notes that the rows are being handed to the broker's client in this step."""
         now = self._host.now
         for row in rows:
             place = row.place
             self._uncovered.setdefault(place, now)
             if place > self.sent_through:
                 self.sent_through = place
-        # Again: what rang since it was taken, while its payload was read or a checkpoint was under way, found nothing of it.
+        # Set again: an alarm that rang since `taken`, during a read or a checkpoint, found none of these rows.
         self._arm(CHECKPOINT_AFTER_MS)
 
     def ended(self, rows: int) -> None:
-        """So many rows that were taken have come to their end, or wait again."""
+        """Notes that this number of taken rows has ended or waits again."""
         self._ended_since += rows
-        self._arm(CHECKPOINT_AFTER_MS)  # Also for what was not sent: it expired, say.
+        self._arm(CHECKPOINT_AFTER_MS)  # Also for rows that were not sent: expired ones, for example.
         if self._ended_since >= CHECKPOINT_AFTER_FIRES or self._is_exceeded():
             self._start()
 
     def count(self, tally: Tally) -> None:
-        """Counts what has ended for good and does not come again after a crash (cancels; their guards are durable)."""
+        """Counts outcomes that no crash repeats: cancels, whose fences are durable."""
         self._counted = self._counted.plus(tally)
         self._arm(CHECKPOINT_AFTER_MS)
 
-    def tell(self, slot: int) -> None:
-        """A row of this slot has ended without having been sent: a checkpoint counts it, also when nothing else happens."""
+    def note_unsent(self, slot: int) -> None:
+        """Notes that a row of this slot ended unsent: a checkpoint counts it, also when nothing more happens."""
         self._host.call_at(max(slot, self._host.now) + CHECKPOINT_AFTER_MS, self._start)
 
     def _is_exceeded(self) -> bool:
         return len(self._uncovered) >= CHECKPOINT_AFTER_FIRES and self._is_late()
 
     def _is_late(self) -> bool:
-        """The first of what is not covered was sent too long ago for more than so many to follow it."""
+        """Returns whether the first uncovered delivery is so old that only `CHECKPOINT_AFTER_FIRES` may follow it."""
         oldest = next(iter(self._uncovered.values()), None)
         return oldest is not None and self._host.now - oldest >= CHECKPOINT_AFTER_MS
 
@@ -184,29 +190,29 @@ class Checkpoints:
 
     def _start(self) -> None:
         if not self.is_writing and not self.closed:
-            # From now on, and not from when it begins: groups that end in one step would start one each.
+            # Set here and not in `write`: groups that end in one step would start one checkpoint each.
             self.is_writing = True
             self._host.operations.start(self.write())
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def write(self, *, last: bool = False) -> Operation[None]:
-        """Moves the delivery position up to the first row that is still open. Raises Fenced when another owner holds it.
+        """Moves the delivery position up to the first open row. Raises Fenced when another owner holds it.
 
-        Never past the present, where rows may still come in, and never past what is loaded.
+        The position never passes the present, where rows may still be added, or the loaded window.
 
         Args:
-            last: Of this owner: what is counted is stored even where the position cannot move.
+            last: Last checkpoint of this owner: it stores the counts even when the position cannot move.
         """
         self.is_writing = True
         self._ended_since = 0
         through = min(self._loaded_through(), end_of(self._host.now))
-        place, ended = self._slots.passed(through)
+        place, ended = self._queue.passed(through)
         self._counted = self._counted.plus(ended)
         if place is not None and place <= self.stored:
-            place = None  # A summons that was put back behind it, because it was gone: the position never goes back.
-        if place is None and self._counted != NOTHING and self._slots.is_clear(through) and through > self.promised:
-            place = through  # Each write moves it, so that one that arrives late and twice is refused.
+            place = None  # A wake row that had been removed was put back before it: the position never goes back.
+        if place is None and self._counted != NOTHING and self._queue.is_clear(through) and through > self.promised:
+            place = through  # Each write moves the position, so the store refuses a late repeat.
         if place is not None or (last and self._counted != NOTHING):
             yield from self._move(place)
         self.is_writing = False
@@ -231,7 +237,7 @@ class Checkpoints:
         except InvalidWrite as error:
             self._host.failed("checkpoint", f"shard {self._shard}", error)
             self._counted = self._counted.plus(counted)
-            return  # The next one covers this one; what is sent meanwhile has its bound.
+            return  # The next checkpoint covers this one; the bound still limits deliveries.
         if isinstance(verdict, Refused):
             raise Fenced(keys.progress(self._shard))
         self.durable = replace(self.durable, slot=slot, id=text, tally=stored)
@@ -239,7 +245,7 @@ class Checkpoints:
         self._uncovered = {each: sent_at for each, sent_at in self._uncovered.items() if each > covered}
 
     def _closed_tally(self, tally: Tally, slot: int, text: str) -> Put | None:
-        """Returns the row of a tally that has counted long enough, with the place that it counts to: `audit` recomputes it."""
+        """Returns the row of a tally that is due, or None. It names the place up to which it counts: `audit` recomputes it."""
         if self._host.now - self._tally_from < TALLY_MS or tally == NOTHING:
             return None
         key = keys.closed_tally(self._shard, self._host.now, self.durable.epoch)

@@ -1,7 +1,7 @@
-"""Messages of a shard that are near their time, in memory: which is next, which are done, how far the checkpoint may go.
+"""The loaded messages of a shard: which message is next, which are complete, and how far the checkpoint may go.
 
-Rows are taken for firing in the order of their places, which is also the order in which the checkpoint passes them: of many
-that are due at one instant it covers one group after the other.
+Rows are taken for delivery in the order of their places, and the checkpoint passes them in the same order. So it can pass
+one group after another of many messages that are due at one instant. Nothing here reads or writes the store.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias
 
 from tidegate_core.language.requests.message_requests import MAX_PAYLOAD_BYTES
 from tidegate_core.rows import keys
@@ -18,35 +18,42 @@ from tidegate_core.rows.message import Message, MessageTimer
 from tidegate_core.writes.message_delivery import Tally
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.recurring.fire_series import Fire
+    from typing_extensions import TypeVar
+
+    FireT = TypeVar("FireT", default=Any)
+else:
+    from typing import TypeVar
+
+    FireT = TypeVar("FireT")
 
 Place: TypeAlias = tuple[int, str, str]
 """Slot, id, version: the order of the timer rows' sort keys."""
 
 
 def end_of(slot: int) -> Place:
-    """Returns the place behind all rows of a slot."""
+    """Returns the place after all rows of a slot."""
     return (slot, keys.LAST, "")
 
 
 EVERYWHERE: Final = end_of(10**keys.INSTANT_DIGITS)
 NOWHERE: Final[Place] = (-1, "", "")
 NOTHING: Final = Tally()
+CANCELLED: Final = Tally(cancelled=1)
 LATE_MS: Final = 5_000
-"""A fire that is later has missed its time; below it a slow store or broker may be all. Far below the grace of an outage."""
+"""A fire that is later has missed its time. A slow store or broker may explain a shorter delay. Far below the grace of an outage."""
 
 
 class Stage(Enum):
-    """Where a row stands; `DONE` and `GONE` let the checkpoint pass."""
+    """State of a row; the checkpoint passes `DONE` and `GONE`."""
 
     WRITING = "writing"
-    """Its rows are not acknowledged."""
+    """The store has not acknowledged its rows."""
     WRITTEN = "written"
-    """Its rows are, the position that contains its create is not."""
+    """Its rows are durable; the log position after its create is not."""
     READY = "ready"
     """Waits for its slot."""
     SENDING = "sending"
-    """Taken to be sent: its payload is being read, or it is with the broker's client, or what that said is dealt with."""
+    """Taken for delivery: its payload is being read, it is with the broker's client, or the result is being handled."""
     DONE = "done"
     """Delivered, expired, or a dead letter: too late for a cancel."""
     GONE = "gone"
@@ -58,9 +65,9 @@ class Stage(Enum):
 
 
 class Occurrence(NamedTuple):
-    """Which schedule a row is an occurrence of, under which of its generations, and how many occurrences it stands for.
+    """Schedule and generation of a recurring message's row, and the number of occurrences that it covers.
 
-    What is cancelled or buried counts as so many.
+    A cancelled row or a dead letter counts as that number.
     """
 
     ref: str
@@ -69,27 +76,27 @@ class Occurrence(NamedTuple):
 
     @classmethod
     def of(cls, timer: MessageTimer) -> Occurrence | None:
-        """None for a message of its own."""
+        """Returns None for a one-shot message."""
         return None if timer.ref is None else cls(timer.ref, timer.generation, timer.covered or 1)
 
 
 @dataclass(slots=True, eq=False)
-class QueuedMessage:
-    """One timer row in memory, or a fire that follows from a schedule and has none.
+class QueuedMessage(Generic[FireT]):
+    """One timer row in memory, or a fire of a recurring message, which has no timer row.
 
     Attributes:
-        size: Bytes of its payload, as its timer row says.
-        handed: It is with the broker's client, or its dead letter is: from then on a cancel is too late.
-        maybe_sent: Due before the fence and after the checkpoint: a predecessor may have sent it.
+        size: Bytes of the payload, from the timer row.
+        handed: The broker's client has the message or its dead letter: a cancel is too late.
+        maybe_sent: A predecessor may have sent the message: it was due before the fence, and no checkpoint covers it.
         message: None until the payload is loaded.
-        held: Bytes of the payloads' budget that it holds, be it loaded or on its way.
-        waits_for: What must be durable before it may fire: the offset of its create in the own topic partition, or the
-            origin of the inbox row that brought it. None when it is.
-        from_store: It was loaded, not made here.
-        ended: What became of it, counted by the checkpoint that passes it.
-        occurrence: Of a recurring message.
-        fire: It has no timer row: it follows from this.
-        double: The message had another row when this one was loaded: it is closed, and says nothing of the message's fate.
+        held: Bytes of the payload budget that the row uses, also while the payload is being read.
+        waits_for: Create that must be durable first: its offset in the owner's topic partition, or the origin of its inbox
+            row. None when it is durable.
+        from_store: The row was loaded, not created by this owner.
+        ended: Outcome, counted by the checkpoint that passes the row.
+        occurrence: Schedule of a recurring message; None for a one-shot message.
+        fire: Fire from which the row follows; None for a row of the store. The queue never reads it.
+        double: The message had another row when this one was loaded. The row is closed and does not tell the message's outcome.
     """
 
     slot: int
@@ -107,7 +114,7 @@ class QueuedMessage:
     from_store: bool = False
     ended: Tally = NOTHING
     occurrence: Occurrence | None = None
-    fire: Fire | None = None
+    fire: FireT | None = None
     double: bool = False
 
     @property
@@ -115,21 +122,25 @@ class QueuedMessage:
         return (self.slot, self.id, self.version)
 
 
+Wanted: TypeAlias = tuple[QueuedMessage, Message]
+"""A row to be delivered, and its message."""
+
+
 class DueQueue:
     """The rows in memory.
 
     Attributes:
-        loaded: How many of them came from the store.
-        held: Schedules of which nothing is taken, because a request is about to end what they do.
-        asked_back: Messages (id, version) of which nothing is taken, because a cancel of them is being decided.
-        late_fires_wait: A fire of a schedule that is overdue, and any behind it, is not taken: several of them may be one.
-        gap_end: Meanwhile a fire of before it is as one that is overdue: it may lie in a gap that is being written down.
+        loaded: Number of rows that came from the store.
+        held: Schedules whose rows are not taken, because a request is changing or ending them.
+        being_cancelled: Messages (id, version) whose rows are not taken, because a cancel of them is being decided.
+        late_fires_wait: Overdue fires, and all fires after them, are not taken: one delivery may cover several of them.
+        gap_end: While late fires wait, a fire before this instant counts as overdue: it may lie in a gap that is being written.
     """
 
     def __init__(self) -> None:
         self.loaded = 0
         self.held: set[str] = set()
-        self.asked_back: frozenset[tuple[str, str]] = frozenset()
+        self.being_cancelled: frozenset[tuple[str, str]] = frozenset()
         self.late_fires_wait = False
         self.gap_end = 0
         self._next_slot: int | None = None
@@ -147,7 +158,7 @@ class DueQueue:
         return iter(self._rows.values())
 
     def add(self, row: QueuedMessage) -> bool:
-        """Takes a row in; False when it is there already."""
+        """Adds a row; returns False when its place is taken."""
         if row.place in self._rows:
             return False
         self._rows[row.place] = row
@@ -167,31 +178,31 @@ class DueQueue:
         return list(self._by_id.get(message_id, ()))
 
     def discard(self, row: QueuedMessage) -> None:
-        """Forgets a closed row whose place is taken anew."""
+        """Removes a row whose place gets another row."""
         if self._rows.get(row.place) is row:
             self._forget(row)
 
-    # -- firing -------------------------------------------------------------------------------------------------------
+    # -- delivery -----------------------------------------------------------------------------------------------------
 
     def next_slot(self) -> int | None:
-        """Returns the next slot that was not due at the last look, whatever is due and still waits for something else."""
+        """Returns the first slot that was not due at the last `take_due`, also while due rows wait."""
         return self._next_slot
 
     def take_due(
         self, now: int, most: int, through: Place = EVERYWHERE, room: int = MAX_PAYLOAD_BYTES**2
     ) -> list[QueuedMessage]:
-        """Takes rows that are ready and due, earliest first; they are `SENDING` from then on. Due rows that are not ready stay.
+        """Takes due rows that are ready, earliest first, and sets them to `SENDING`. Other due rows stay.
 
         Args:
-            now: What is due.
-            most: Rows.
-            through: No row behind this place.
-            room: Bytes of payloads that may be loaded for them; the first one that does not fit ends it.
+            now: Rows up to this instant are due.
+            most: Largest number of rows.
+            through: Last place that may be taken.
+            room: Bytes of payloads that may be loaded; the first row that does not fit ends the group.
         """
         taken: list[QueuedMessage] = []
         waiting: list[Place] = []
         fires_wait = False
-        due, rows, ready = self._due, self._rows, Stage.READY  # Looked up once: of a burst each row passes here.
+        due, rows, ready = self._due, self._rows, Stage.READY  # Local names: each row of a burst passes here.
         while due and len(taken) < most:
             place = due[0]
             if place[0] > now or place > through:
@@ -211,36 +222,36 @@ class DueQueue:
                 taken.append(row)
             else:
                 waiting.append(place)
-        # Now, while those that wait are out of the way: they are in front of it.
+        # Read before the waiting rows go back: they would come first.
         self._next_slot = self._due[0][0] if self._due else None
         for place in waiting:
             heapq.heappush(self._due, place)
         return taken
 
     def is_held(self, row: QueuedMessage) -> bool:
-        """Whether it is a fire of a schedule that a request holds, or a message whose cancel is being decided."""
+        """Returns whether a request holds the row's schedule, or a cancel of its message is being decided."""
         if row.occurrence is not None:
             return row.occurrence.ref in self.held
-        return (row.id, row.version) in self.asked_back
+        return (row.id, row.version) in self.being_cancelled
 
     def _is_late_fire(self, row: QueuedMessage, now: int) -> bool:
-        """In the order of places: so nothing is sent behind what was not."""
+        """Returns whether the fire is overdue. Rows are checked in the order of places, so no fire overtakes a waiting one."""
         is_waiting = row.fire is not None and row.stage is Stage.READY and not self.is_held(row)
         return is_waiting and row.slot < max(now - LATE_MS, self.gap_end)
 
     def put_back(self, row: QueuedMessage) -> None:
-        """A row that was taken and not sent after all."""
+        """Returns a row to the queue that was taken and not delivered."""
         row.stage = Stage.READY
         heapq.heappush(self._due, row.place)
 
     def unloaded(self, horizon: int, most: int, room: int) -> list[QueuedMessage]:
-        """Returns rows with slots up to `horizon` whose payload is neither in memory nor on its way, earliest first.
+        """Returns rows whose payload is not in memory and not being read, earliest first.
 
-        Each is named once: one that is given back without its payload is loaded when it is sent.
+        Each row is returned once. A row that is put back without its payload is loaded again at its delivery.
 
         Args:
-            horizon: No row behind this instant.
-            most: Rows.
+            horizon: Last slot.
+            most: Largest number of rows.
             room: Bytes of payloads.
         """
         wanted: list[QueuedMessage] = []
@@ -255,7 +266,7 @@ class DueQueue:
                 room -= row.size
                 wanted.append(row)
             elif row is not None and row.stage in (Stage.WRITING, Stage.WRITTEN):
-                waiting.append(place)  # Its message row may not be there yet, or no more: its create is not durable.
+                waiting.append(place)  # Its create is not durable, so its message row may be missing.
         for place in waiting:
             heapq.heappush(self._bare, place)
         return wanted
@@ -263,24 +274,25 @@ class DueQueue:
     # -- the checkpoint -----------------------------------------------------------------------------------------------
 
     def hold(self, row: QueuedMessage) -> None:
-        """Nothing passes the row's place while it is being written, whether it is in memory or too far ahead for that."""
+        """Keeps the checkpoint before the row's place while the row is being written, also when the row is too far ahead for memory."""
         self._writing[row.place] = row
 
     @property
     def holds_position(self) -> bool:
-        """Whether something that is being written, or decided, keeps the position from passing what was sent behind it."""
-        return bool(self._writing or self.asked_back)
+        """Returns whether a write or a pending cancel keeps the position before a place that was sent."""
+        return bool(self._writing or self.being_cancelled)
 
-    def let_go(self, row: QueuedMessage) -> None:
-        """The row's writes are acknowledged."""
+    def end_hold(self, row: QueuedMessage) -> None:
+        """Ends `hold`: the row's writes are acknowledged."""
         self._writing.pop(row.place, None)
 
     def passed(self, through: Place) -> tuple[Place | None, Tally]:
-        """Returns the furthest place at or before which nothing is open any more, and what became of the rows on the way,
-        which are forgotten. None when the first row is open.
+        """Removes the closed rows at the front; returns the place of the last one and the outcomes of all.
+
+        The place is None when the first row is open.
 
         Args:
-            through: The place is not behind this one: what lies there may be unknown.
+            through: Last place that may be passed: rows after it may be unknown.
         """
         furthest: Place | None = None
         ended = NOTHING
@@ -297,11 +309,11 @@ class DueQueue:
 
     @property
     def has_delivered(self) -> bool:
-        """Whether something was delivered that no checkpoint has passed yet: a successor would deliver it again."""
+        """Returns whether a delivered row is not passed by a checkpoint: a successor would deliver it again."""
         return any(row.stage is Stage.DONE for row in self._rows.values())
 
     def is_clear(self, through: Place) -> bool:
-        """Whether there is no row at all up to this place."""
+        """Returns whether no row lies at or before this place."""
         return min(min(self._writing, default=EVERYWHERE), *self._passing[:1], EVERYWHERE) > through
 
     def _forget(self, row: QueuedMessage) -> None:

@@ -1,4 +1,4 @@
-"""What leaves for the broker: the record that delivers a message, or its dead letter (SEMANTICS 18)."""
+"""Builds the record that delivers a message, and dead letters. Delivery, retries and cancels call it; it writes nothing."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tidegate_core.rows.message import Message, MessageName, public_id
 from tidegate_core.writes.message_delivery import DIGEST_MODULUS, Tally
 
 WIRE_PATIENCE_MS: Final = 3_000
-"""After that a stop waits no longer for what was sent: the guarded producer has given it up, however long the session."""
+"""Longest wait for records that the broker's client has: after it the guarded producer has given them up, whatever its session."""
 
 PROBLEM_BYTES_MAX = 1_024
 NO_HEADERS = "[]"
-"""Stored of a message that has none of its user's."""
+"""Stored headers of a message for which the user set none."""
 INSTANTS_KEPT = 64
-"""Of many messages that are due together all have one; its text costs as much as the rest of the record."""
+"""Texts of instants in memory: messages that are due together share one, and it costs as much as the rest of the record."""
 
 
 def id_of(shard: int, message: Message) -> str:
@@ -46,7 +46,7 @@ def record_of(message: Message, attempt: int, delivered_id: str) -> Produce:
             ("tidegate-covered-count", str(message.covered_count).encode()),
         ]
     key = None if message.message_key is None else message.message_key.encode()
-    # A position's text begins with its append time.
+    # The text of a log position begins with its append time.
     due = max(message.nominal, int(message.origin[:13]))
     return Produce(message.topic, key, message.payload, tuple(headers), guarded=True, due=due)
 
@@ -61,20 +61,20 @@ def _instant(instant: int) -> bytes:
 
 
 def dead_letter_of(host: ActorContext, shard: int, message: Message, attempt: int, problem: str) -> Produce:
-    """Returns the message as it would have been delivered, with where to, and the place of the request that made it."""
+    """Returns the dead letter: the record as delivered, with its topic, the error, and the log position of its request."""
     record = record_of(message, attempt, id_of(shard, message))
     error = _error_headers(host, message.topic, Position.parse(message.origin), UNDELIVERABLE, problem)
     return Produce(host.holding.requests_dlq_topic, record.key, record.value, (*record.headers, *error))
 
 
 def refused_letter_of(host: ActorContext, request: bytes, origin: Position, refused: RefusedRecord) -> Produce:
-    """Returns a request that this node cannot read."""
+    """Returns the dead letter of a request that this node cannot read."""
     error = _error_headers(host, host.holding.requests.name, origin, refused.error_class, str(refused))
     return Produce(host.holding.requests_dlq_topic, None, request, error)
 
 
 def tell_dead_lettered(host: ActorContext, origin: str, error_class: str, problem: str, **more: str) -> None:
-    """Tells, and so has counted, that what stands at `origin` on the requests topic has a dead letter."""
+    """Emits the log event, which is also counted, that the request at `origin` has a dead letter."""
     at = Position.parse(origin)
     host.note(
         "record_dead_lettered",
@@ -102,20 +102,20 @@ def _error_headers(
 
 
 def delivered_as(delivered_id: str, covered: int = 1) -> Tally:
-    """Returns the tally of a delivery under this id, which stands for so many occurrences."""
+    """Returns the tally of one delivery under this id, for `covered` occurrences."""
     digest = hashlib.blake2b(delivered_id.encode(), digest_size=8).digest()
     return Tally(delivered=1, digest=int.from_bytes(digest, "big") % DIGEST_MODULUS, coalesced=covered - 1)
 
 
 def not_sent(host: ActorContext, ref: str, reason: str, occurrences: int, first: int, last: int) -> None:
-    """Tells that occurrences of a recurring message came to their end without a delivery; a successor may tell of it again.
+    """Emits the log event that occurrences of a recurring message ended without a delivery; a successor may repeat it.
 
     Args:
-        host: Takes the note: nothing is written of a single message.
+        host: Takes the event: no row is written per message.
         ref: The schedule.
-        reason: `expire_after`, or `outage` where its catch-up leaves out what was missed.
-        occurrences: How many.
-        first: Nominal of the first of them.
-        last: Of the last one.
+        reason: `expire_after`, or `outage` if the schedule's catch-up leaves out misfires.
+        occurrences: Number of occurrences.
+        first: Nominal time of the first occurrence.
+        last: Nominal time of the last occurrence.
     """
     host.note("recurring_not_sent", schedule=ref, reason=reason, occurrences=occurrences, first=first, last=last)

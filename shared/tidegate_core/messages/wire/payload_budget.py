@@ -1,8 +1,14 @@
-"""What of a shard's messages is brought into memory, and when: timer rows a minute ahead, payloads within a budget (DESIGN 5)."""
+"""Bounds the memory of payloads per shard, and caches values by size.
+
+Delivery and the scheduler load payloads here, within a budget; the rows in memory hold what they use of it. `LruCache` keeps
+templates and triggers of recurring messages. Nothing here writes.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
 from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation
@@ -21,18 +27,18 @@ PAYLOADS_AHEAD_ROWS_MAX = 500
 
 
 PAYLOADS_AHEAD_BYTES_MAX = 32_000_000
-"""Payloads that wait for their time; what is due has the other half of the budget for certain, so it never waits for these."""
+"""Limit of payloads that are loaded ahead. Due messages have the other half of the budget, so they never wait for these."""
 
 
 PAYLOAD_BYTES_MAX = 64_000_000
-"""Payloads in memory per shard, on their way from the store included; above it what is due waits for what is being sent."""
+"""Limit of payloads in memory or being read, per shard. Above it, due messages wait until others are delivered."""
 
 
 class Payloads:
     """The budget of payloads in memory, and their loading.
 
     Attributes:
-        bytes_held: Sum of what the rows hold.
+        bytes_held: Bytes that all rows use.
     """
 
     def __init__(self, host: ActorContext, shard: int) -> None:
@@ -42,40 +48,40 @@ class Payloads:
 
     @property
     def room(self) -> int:
-        """Bytes for what is due now."""
+        """Bytes left for due messages."""
         return PAYLOAD_BYTES_MAX - self.bytes_held
 
     @property
     def room_ahead(self) -> int:
-        """Bytes for what is due later."""
+        """Bytes left for messages that are loaded ahead."""
         return PAYLOADS_AHEAD_BYTES_MAX - self.bytes_held
 
     def keep(self, row: QueuedMessage, message: Message) -> None:
-        """Keeps the payload of a row that was just made, when it is near and there is room; else it is read again."""
+        """Keeps the payload of a new row if the row is near and there is room; otherwise it is read again later."""
         if row.slot <= self._host.now + WINDOW_MS and row.size <= self.room_ahead:
             self.give(row, message)
 
     def hold(self, row: QueuedMessage) -> None:
-        """Sets room aside for a payload that will be loaded."""
+        """Reserves bytes for a payload that will be loaded."""
         if row.held == 0:
             self._hold(row, row.size)
 
     def drop(self, row: QueuedMessage) -> None:
-        """Gives back what the row holds."""
+        """Frees the row's bytes."""
         self.bytes_held -= row.held
         row.held = 0
         row.message = None
 
     def drop_if_scarce(self, row: QueuedMessage) -> None:
-        """For rows that wait again: they must not hold the half that belongs to what is being sent."""
+        """Frees the payload of a row that waits again if the half for due messages is in use."""
         if self.room_ahead < 0:
             self.drop(row)
 
     def load(self, rows: Sequence[QueuedMessage]) -> Operation[list[QueuedMessage]]:
-        """Reads the message rows of timer rows; returns the rows that have none (their create never became durable)."""
+        """Reads the payloads of rows; returns the rows without a message row: their create never became durable."""
         waiting_for: dict[Key, list[QueuedMessage]] = {}
         for row in rows:
-            # One may have ended while fires that were named with it waited for their definitions: it will never give anything back.
+            # A row may have ended while the fires of the same call waited for their definitions: it must not reserve bytes.
             if row.message is None and not row.stage.is_closed:
                 waiting_for.setdefault(keys.message(self._shard, row.id, row.version), []).append(row)
                 self.hold(row)
@@ -88,7 +94,7 @@ class Payloads:
             item = answer.found.get(key)
             for row in waiting:
                 if row.stage.is_closed:
-                    continue  # Taken back meanwhile: it holds nothing any more.
+                    continue  # It ended during the read, and its bytes are free.
                 if item is None:
                     missing.append(row)
                 elif row.message is None:
@@ -96,10 +102,49 @@ class Payloads:
         return missing
 
     def give(self, row: QueuedMessage, message: Message) -> None:
-        """The row has its payload."""
+        """Sets the row's payload."""
         row.message = message
         self._hold(row, len(message.payload))
 
     def _hold(self, row: QueuedMessage, size: int) -> None:
         self.bytes_held += size - row.held
         row.held = size
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """The values that were read last, up to a total size. The caller computes a missing value again. For one thread.
+
+    Args:
+        size_max: Largest total size, in the unit of `keep`.
+    """
+
+    def __init__(self, size_max: int) -> None:
+        self._size_max = size_max
+        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self.size = 0
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: K) -> V | None:
+        found = self._values.get(key)
+        if found is None:
+            return None
+        self._values.move_to_end(key)
+        return found[0]
+
+    def keep(self, key: K, value: V, size: int) -> None:
+        """Adds a value, and drops the values that were not read for longest; a value above `size_max` is not kept."""
+        self._drop(key)
+        self._values[key] = (value, size)
+        self.size += size
+        while self.size > self._size_max:
+            self._drop(next(iter(self._values)))
+
+    def _drop(self, key: K) -> None:
+        dropped = self._values.pop(key, None)
+        self.size -= 0 if dropped is None else dropped[1]

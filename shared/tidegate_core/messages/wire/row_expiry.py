@@ -1,7 +1,7 @@
-"""How rows of the delivery plane are written, and how long they are kept (DESIGN 5).
+"""Writes message rows, and sets how long they are kept.
 
-Expiry is garbage collection only: DynamoDB removes what has expired within days, in any order. So whatever covers a row
-(a guard, a presence row) is kept longer than what it covers.
+Expiry only collects garbage: DynamoDB removes expired rows within days, in any order. So a row that decides about another row
+(a message fence, a key row) expires later than the other row. All modules of messages that write rows call this one.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from tidegate_core.rows.receipt import expiry
 from tidegate_core.rows.store_operations import Batch, Delete, Put
 
 ROW_DAYS = 30
-"""Timer and message rows outlive their slot by this, far beyond the requests topic's retention (7 d)."""
+"""Days for which timer and message rows outlive their slot: far beyond the retention of the requests topic (7 days)."""
 FENCE_DAYS = ROW_DAYS + 5
-"""Longer than the rows that a guard covers, whichever of them DynamoDB removes first."""
+"""Days for which a fence is kept: longer than the rows that it covers, in whichever order DynamoDB removes them."""
 WRITE_RETRY_MS = 200
 
 
 def row_expiry(slot: int) -> int:
-    """Returns the TTL attribute of rows of this slot: epoch seconds."""
+    """Returns the expiry of rows of this slot, in epoch seconds."""
     return expiry(slot, ROW_DAYS)
 
 
 def fence_expiry(now: int, before: MessageFence | None, covered: Iterable[Message]) -> int:
-    """Returns the TTL attribute of a guard: it outlives all that it covers, and creates that are still in the topic."""
+    """Returns the expiry of a fence: it outlives all rows that it covers, and creates that are still in the topic."""
     latest = max((message.slot for message in covered), default=now)
     known = 0 if before is None or before.expires_at is None else before.expires_at
     return max(known, expiry(max(now, latest), FENCE_DAYS))
 
 
-def outlives(guard: MessageFence, slot: int) -> bool:
-    """Whether a guard that knew nothing of them is kept for longer than rows of this slot."""
-    return guard.expires_at is None or guard.expires_at > row_expiry(slot)
+def outlives(fence: MessageFence, slot: int) -> bool:
+    """Returns whether the fence is kept longer than rows of this slot, which it may not have considered."""
+    return fence.expires_at is None or fence.expires_at > row_expiry(slot)
 
 
 def presence_expiry(append_time: int) -> int:
-    """Returns the TTL attribute of a presence row.
+    """Returns the expiry of a key row.
 
-    It does not depend on the message's time, which lies ten years ahead at most: a late repeat for an older message under
+    It does not depend on the time of the message, which lies at most ten years ahead: a late repeat of an older message under
     the key must not shorten it.
     """
     return expiry(append_time + TEN_YEARS_MS, FENCE_DAYS)
 
 
 def write(host: ActorContext, name: str, actions: Sequence[Put | Delete]) -> Operation[None]:
-    """Writes until all of it is acknowledged, and only while this is the owner. Raises InvalidWrite.
+    """Writes until all rows are acknowledged, and only while this node is the owner. Raises InvalidWrite.
 
-    Rows have no fence. What a former owner still sends after a freeze could name another record of the same request, and slot,
-    than those by which its successor has sent the message already.
+    These writes have no condition on the epoch. After a freeze, a former owner could write another slot, or another record of
+    the same request, than its successor used for the delivery.
     """
     batch = Batch(name, tuple(actions))
     while not (yield from host.write(batch, guarded=True)):

@@ -76,7 +76,7 @@ class RestoreRecurring:
         if kept is not None and kept.is_open_for(state.generation):
             spans = kept.spans()
         else:
-            since = self.source.plane.checkpoints.slot_for(now)
+            since = self.source.messages.checkpoints.slot_for(now)
             first = first_nominal(parsed(definition.spec), self.ref, state, since, resumed=True).at
             if first is None:
                 return  # It has sent all that it ever will.

@@ -10,7 +10,7 @@ from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.actor_inputs import TopicFacts
 from tidegate_core.engine.membership_lease import MapLease
 from tidegate_core.ingest.topic_cursor import TopicCursor
-from tidegate_core.messages.one_shot.former_owner_rows import FormerOwnerRows
+from tidegate_core.messages.wire.withheld_rows import FormerOwnerRows
 from tidegate_core.ownership import partition_actor
 from tidegate_core.ownership.partition_actor import PartitionActor
 from tidegate_core.rows import keys

@@ -9,18 +9,18 @@ from typing import Any
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, returning
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.ingest.request_ingest import RequestIngest
-from tidegate_core.messages import message_scheduler as plane
-from tidegate_core.messages.message_scheduler import MessageScheduler
-from tidegate_core.messages.one_shot import cancellation, message_fence
-from tidegate_core.messages.one_shot.message_fence import MessageFences
+from tidegate_core.messages import message_scheduler
+from tidegate_core.messages.one_shot import cancellation, withdrawal
 from tidegate_core.messages.wire import delivery_retries
+from tidegate_core.messages.wire.shard_messages import ShardMessages
+from tidegate_core.messages.wire.withheld_rows import MessageFences
 from tidegate_core.rows.message import Message, MessageTimer
 
 LONG_AGO_MS = 10**12
 
 
-def by_its_time(plane: MessageScheduler, message: Message) -> bool:
-    return plane.is_checkpointed(message.nominal, message.id, message.version)
+def by_its_time(messages: ShardMessages, message: Message) -> bool:
+    return messages.is_checkpointed(message.nominal, message.id, message.version)
 
 
 def as_if_unsent(original: Callable[..., MessageTimer]) -> Any:
@@ -55,7 +55,7 @@ RULES_OF_CANCELS = (
         "maybe sent",
         "an owner takes for unsent what its predecessor may have sent",
         breaks="I7",
-        patches=(Patch(plane, "CLOCKS_APART_MS", instead(-LONG_AGO_MS)),),
+        patches=(Patch(message_scheduler, "CLOCKS_APART_MS", instead(-LONG_AGO_MS)),),
         killed_by="unit/tidegate_core/messages/one_shot/test_cancellation.py::test_given_a_message_that_a_predecessor_may_have_sent_then_its_cancel_is_too_late[the successor's clock is behind]",
     ),
     Mutant(
@@ -76,7 +76,7 @@ RULES_OF_CANCELS = (
         "of before, or passed",
         "a message that lies beyond what is loaded is taken for sent, because its time has passed",
         breaks="I8",
-        patches=(Patch(message_fence, "_is_passed", instead(by_its_time)),),
+        patches=(Patch(withdrawal, "_is_passed", instead(by_its_time)),),
         killed_by="unit/tidegate_core/messages/one_shot/test_cancellation.py::test_given_a_message_of_the_past_beyond_what_is_loaded_then_its_cancel_takes_it_back",
     ),
 )

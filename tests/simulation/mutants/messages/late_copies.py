@@ -5,12 +5,12 @@ replaced it (docs/internals/protocol.md).
 from __future__ import annotations
 
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, returning
-from tidegate_core.messages import message_scheduler as plane
 from tidegate_core.messages.one_shot import create_lookup
 from tidegate_core.messages.one_shot.create_lookup import Create
+from tidegate_core.messages.wire import shard_messages
 from tidegate_core.rows.message import FIRST_VERSION
 
-TESTS = "unit/tidegate_core/messages/one_shot/test_former_owner_rows.py"
+TESTS = "unit/tidegate_core/messages/wire/test_withheld_rows.py"
 
 
 RULES_OF_LATE_COPIES = (
@@ -18,7 +18,7 @@ RULES_OF_LATE_COPIES = (
         "one version for all topics",
         "rows of a record that went with its topic come late, and replace those of its repeat",
         breaks="I1",
-        patches=(Patch(plane, "version_without_key", returning(FIRST_VERSION)),),
+        patches=(Patch(shard_messages, "version_without_key", returning(FIRST_VERSION)),),
         killed_by=f"{TESTS}::test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_its_repeat[it is sent-both rows]",
     ),
     Mutant(

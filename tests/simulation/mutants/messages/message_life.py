@@ -7,22 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, operation_returning, returning
-from tidegate_core.messages.message_scheduler import MessageScheduler
 from tidegate_core.messages.one_shot import create_writer
-from tidegate_core.messages.one_shot.uncommitted_creates import Waiting
 from tidegate_core.messages.wire import delivery_retries
 from tidegate_core.messages.wire.checkpoints import Checkpoints
 from tidegate_core.messages.wire.due_queue import DueQueue
+from tidegate_core.messages.wire.shard_messages import ShardMessages
+from tidegate_core.messages.wire.withheld_rows import UncommittedCreates
 from tidegate_core.rows.store_operations import Check, Delete, Put, Transaction
 from tidegate_core.shard.outages import outage_recorder
 
 
-def without_siblings(take_loaded: Callable[..., None], plane: Any, timer: Any, **named: bool) -> None:
-    plane.slots.of = lambda message_id: []
+def without_siblings(take_loaded: Callable[..., None], messages: Any, timer: Any, **named: bool) -> None:
+    messages.queue.of = lambda message_id: []
     try:
-        take_loaded(plane, timer, **named)
+        take_loaded(messages, timer, **named)
     finally:
-        del plane.slots.of
+        del messages.queue.of
 
 
 def leaving_first(retry: Callable[..., Transaction], *arguments: Any, **named: Any) -> Transaction:
@@ -51,7 +51,7 @@ RULES_OF_MESSAGES = (
         "bound at the taking",
         "what was taken before I8's bound was reached is sent behind it, once its payloads are read",
         breaks="I8",
-        patches=(Patch(Checkpoints, "parted", instead(lambda _checkpoints, wanted: (wanted, []))),),
+        patches=(Patch(Checkpoints, "split_at_bound", instead(lambda _checkpoints, wanted: (wanted, []))),),
         killed_by="unit/tidegate_core/messages/wire/test_checkpoints.py::test_given_payloads_and_checkpoints_that_get_no_answer_then_what_was_taken_before_keeps_the_bound_too",
     ),
     Mutant(
@@ -79,7 +79,7 @@ RULES_OF_MESSAGES = (
         "position not durable",
         "a message is sent, and passed, while its create may come again",
         breaks="I8",
-        patches=(Patch(Waiting, "_reason", returning(None)),),
+        patches=(Patch(UncommittedCreates, "_reason", returning(None)),),
         killed_by="unit/tidegate_core/messages/one_shot/test_sending_replays.py::test_given_a_create_whose_position_is_not_durable_then_it_is_not_delivered_yet",
     ),
     Mutant(
@@ -93,7 +93,7 @@ RULES_OF_MESSAGES = (
         "two slots",
         "rows of one message at two slots are both sent",
         breaks="I8",
-        patches=(Patch(MessageScheduler, "add_loaded_row", around(without_siblings)),),
+        patches=(Patch(ShardMessages, "add_loaded_row", around(without_siblings)),),
         killed_by="unit/tidegate_core/messages/one_shot/test_sending_replays.py::test_given_a_late_row_of_a_former_owner_at_another_slot_then_the_message_is_delivered_once",
     ),
     Mutant(

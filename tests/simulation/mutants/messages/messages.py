@@ -14,6 +14,7 @@ from tidegate_core.messages.one_shot import cancellation
 from tidegate_core.messages.wire import delivery
 from tidegate_core.messages.wire.checkpoints import Checkpoints
 from tidegate_core.messages.wire.due_queue import EVERYWHERE, DueQueue, QueuedMessage, Stage
+from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.ownership.partition_actor import PartitionActor
 
 TESTS = "unit/tidegate_core/ownership/test_partition_actor.py"
@@ -32,11 +33,11 @@ def leaving_the_last_out(
         yield from write(checkpoints)
 
 
-def expiring_at_once(in_order: Callable[..., Any], sending: MessageScheduler, rows: Sequence[QueuedMessage]) -> Any:
+def expiring_at_once(in_order: Callable[..., Any], messages: ShardMessages, rows: Sequence[QueuedMessage]) -> Any:
     for row in rows:
         if row.message is not None and row.message.expires is not None:
-            sending.close(row, Stage.DONE)
-    return in_order(sending, rows)
+            messages.close(row, Stage.DONE)
+    return in_order(messages, rows)
 
 
 def denying(cancel: Callable[..., Operation[tuple[ReceiptStatus, Any]]], *arguments: Any) -> Operation[Any]:
@@ -60,7 +61,7 @@ MESSAGES = (
         "load",
         "a timer row written late, after its cancel, is loaded by the next owner and sent",
         breaks="I7",
-        patches=(Patch(message_scheduler, "read_guards", operation_returning({})),),
+        patches=(Patch(message_scheduler, "read_fences", operation_returning({})),),
         killed_by=Seeds(within=120, directed=(11,), trap="echoes"),
     ),
     Mutant(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, returning
 from tidegate_core.engine.operations import Operation
@@ -21,10 +22,10 @@ def giving_way_as_it_is_read_ahead(
 ) -> Operation[None]:
     """The next fire of a schedule takes the place of a refused fire as soon as that is read ahead."""
     yield from load(templates, rows)
-    source = templates._plane.recurring
+    source = cast(RecurringQueue, templates._messages.recurring)
     for row in rows:
         if row.stage is Stage.READY and row.message is None and row.occurrence is not None:
-            templates._plane.close(row, Stage.GONE)
+            templates._messages.close(row, Stage.GONE)
             source._await_next(source._near[row.occurrence.ref], row.place)
 
 
@@ -33,9 +34,9 @@ def making_anew_all_that_waits(
     source: RecurringQueue,
     gaps: tuple[Outage, ...],
 ) -> None:
-    held, source.plane.slots.held = source.plane.slots.held, set()
+    held, source.messages.queue.held = source.messages.queue.held, set()
     outage_ends(source, gaps)
-    source.plane.slots.held = held
+    source.messages.queue.held = held
 
 
 RULES_OF_GAPS = (

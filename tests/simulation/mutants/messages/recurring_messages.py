@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.messages.recurring import fire_series, retry_rows
-from tidegate_core.messages.recurring.cancelled_fires import EndedFires
+from tidegate_core.messages.recurring import ended_fires, fire_series
+from tidegate_core.messages.recurring.ended_fires import EndedFires
 from tidegate_core.messages.recurring.fire_series import FireSeries
 from tidegate_core.messages.recurring.message_template import Templates
 from tidegate_core.messages.recurring.recurring_change import RecurringChange
@@ -23,7 +23,7 @@ def sending_again(ended: EndedFires, series: FireSeries, behind: Place) -> None:
 
 
 def going_on_from_now(_: Any) -> Any:
-    return property(lambda source: max(source.plane.checkpoints.stored, (source.plane.host.now, "~", "")))
+    return property(lambda source: max(source.messages.checkpoints.stored, (source.messages.host.now, "~", "")))
 
 
 def opening_at_the_boundary(
@@ -60,7 +60,7 @@ RECURRING = (
         "recurring revived",
         "a message that the broker refused is tried again after its schedule was stopped",
         breaks="I7",
-        patches=(Patch(retry_rows, "_is_live", returning(True)),),
+        patches=(Patch(ended_fires, "_is_live", returning(True)),),
         killed_by=Seeds(within=4, directed=(0,), trap="refusals"),
     ),
     Mutant(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tests.simulation.mutants.messages.message_life import unfenced_of
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, operation_returning
+from tidegate_core.messages.recurring.ended_fires import RefusedFires
 from tidegate_core.messages.recurring.recurring_change import RecurringChange
-from tidegate_core.messages.recurring.refused_fires import RefusedFires
 from tidegate_core.messages.wire import delivery, delivery_retries
 from tidegate_core.messages.wire.due_queue import DueQueue
 from tidegate_core.ownership.shard_actor import ShardActor

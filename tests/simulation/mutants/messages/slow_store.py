@@ -13,7 +13,7 @@ from tidegate_core.rows.store_operations import Item, Key
 
 
 def by_its_age_alone(summoned: WakeRows, key: Key) -> bool:
-    return place_of(key.sk)[0] < summoned._plane.host.now - LEFT_AFTER_MS and key not in summoned._waiting
+    return place_of(key.sk)[0] < summoned._messages.host.now - LEFT_AFTER_MS and key not in summoned._waiting
 
 
 def by_its_origin_alone(item: Item | None, fire: Fire) -> bool:

@@ -7,17 +7,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, operation_returning, returning
-from tidegate_core.messages import message_scheduler as plane
-from tidegate_core.messages.message_scheduler import MessageScheduler
-from tidegate_core.messages.one_shot import cancellation, message_fence
-from tidegate_core.messages.one_shot.message_fence import MessageFences, WithdrawalResult
-from tidegate_core.messages.wire import delivery_retries
+from tidegate_core.messages.one_shot import cancellation, withdrawal
+from tidegate_core.messages.one_shot.withdrawal import WithdrawalResult
+from tidegate_core.messages.wire import delivery_retries, shard_messages
 from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
-from tidegate_core.messages.wire.far_retries import NextAttempts
+from tidegate_core.messages.wire.shard_messages import ShardMessages
+from tidegate_core.messages.wire.timer_window import NextAttempts
+from tidegate_core.messages.wire.withheld_rows import MessageFences
 from tidegate_core.rows.message import Message, MessageFence, MessageTimer
 
 TESTS = "unit/tidegate_core/messages/one_shot/test_cancelling_tally.py"
-NO_ROOM = Patch(plane, "ROWS_MAX", instead(0))
+NO_ROOM = Patch(shard_messages, "ROWS_MAX", instead(0))
 """The shard keeps no row in memory that is not due yet."""
 
 
@@ -26,18 +26,18 @@ def as_the_store_says(guards: MessageFences, found: MessageFence | None, version
 
 
 def withdrawn_where_it_was(
-    move_on: Callable[..., None], plane: MessageScheduler, row: QueuedMessage, timer: MessageTimer
+    move_on: Callable[..., None], messages: ShardMessages, row: QueuedMessage, timer: MessageTimer
 ) -> None:
-    if row.occurrence is None and plane.has_ended(row):
-        plane.withdraw(row)
+    if row.occurrence is None and messages.has_ended(row):
+        messages.withdraw(row)
     else:
-        move_on(plane, row, timer)
+        move_on(messages, row, timer)
 
 
 def taken_for_withdrawn(
-    take_out: Callable[..., WithdrawalResult], plane: MessageScheduler, message: Message
+    take_out: Callable[..., WithdrawalResult], messages: ShardMessages, message: Message
 ) -> WithdrawalResult:
-    fate, rows = take_out(plane, message), plane.slots.of(message.id)
+    fate, rows = take_out(messages, message), messages.queue.of(message.id)
     if rows and all(row.stage is Stage.GONE for row in rows):
         return WithdrawalResult(not fate.maybe_sent, fate.maybe_sent)
     return fate
@@ -71,7 +71,7 @@ RULES_OF_FATES = (
         "a refused message that has left memory is answered cancelled, and counted as nothing",
         breaks="I8",
         patches=(
-            Patch(message_fence, "remove_from_queue", around(taken_for_withdrawn)),
+            Patch(withdrawal, "remove_from_queue", around(taken_for_withdrawn)),
             Patch(cancellation, "remove_from_queue", around(taken_for_withdrawn)),
         ),
         beside=(NO_ROOM,),

@@ -27,7 +27,7 @@ RULES_OF_HAND_OVERS = (
         "late fires among what is left",
         "a hand-over leaves a fire that waits for the fact of an outage, and messages after it are sent again",
         breaks="I8",
-        patches=(Patch(MessageScheduler, "_holds_fires_up", instead(lambda plane: plane.slots.holds_position)),),
+        patches=(Patch(MessageScheduler, "_holds_fires_up", instead(lambda plane: plane.queue.holds_position)),),
         killed_by="unit/tidegate_core/messages/recurring/test_recurring_silence.py::test_given_a_silence_that_becomes_an_outage_while_a_drain_sends_what_is_left_then_nothing_is_sent_twice",
     ),
     Mutant(

@@ -36,7 +36,7 @@ def leaving_them_to_the_first_look(inbox: Inbox) -> Operation[None]:
     for item in (yield from inbox._lane.read_range("I#", "I#~")):
         row = from_item(InboxRow, item)
         if row.kind == "M":
-            inbox._plane._waiting.expect(row.origin)
+            inbox._plane.messages.uncommitted.expect(row.origin)
 
 
 def behind_the_batch(
@@ -62,7 +62,7 @@ HAND_OVERS = (
         "held in front of what was sent",
         "a fire that a request holds during a hand-over counts as done, and messages after it are sent again",
         breaks="I8",
-        patches=(Patch(MessageScheduler, "_holds_fires_up", instead(lambda plane: plane.slots.late_fires_wait)),),
+        patches=(Patch(MessageScheduler, "_holds_fires_up", instead(lambda plane: plane.queue.late_fires_wait)),),
         killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_request_that_holds_a_schedule_amid_a_hand_over_then_that_waits_for_it_and_nothing_repeats",
     ),
     Mutant(
@@ -83,7 +83,7 @@ HAND_OVERS = (
         "sent amid a hand-over",
         "messages that were taken before a hand-over are sent after a predecessor's row, and again by the next owner",
         breaks="I8",
-        patches=(Patch(Checkpoints, "parted", around(sending_what_was_taken)),),
+        patches=(Patch(Checkpoints, "split_at_bound", around(sending_what_was_taken)),),
         killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_payload_that_is_being_read_as_a_hand_over_begins_then_its_message_is_the_next_owners",
     ),
     Mutant(

@@ -8,8 +8,8 @@ from tests.support.builders import MINUTE, SECOND, a_cancel, a_send
 from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.cancel_bench import WHICH, tally
 from tests.support.harness.effect_matchers import a_commit, a_produce
-from tidegate_core.messages import message_scheduler
-from tidegate_core.messages.one_shot.message_fence import MessageFences
+from tidegate_core.messages.wire import shard_messages
+from tidegate_core.messages.wire.withheld_rows import MessageFences
 from tidegate_core.rows.effects import Effect, NotProduced, Produce, ReadRange
 from tidegate_core.rows.message import MessageFence
 
@@ -72,7 +72,7 @@ def test_given_a_refused_message_whose_next_attempt_has_no_room_in_memory_then_i
     bench: ActorHarness, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str], later: int
 ) -> None:
     """Read: it was answered `cancelled`, or, behind a checkpoint, `too_late`, and counted as nothing."""
-    monkeypatch.setattr(message_scheduler, "ROWS_MAX", 0)
+    monkeypatch.setattr(shard_messages, "ROWS_MAX", 0)
     bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
     bench.request(a_send("m-1", after="1s", **sent))
     bench.run((76 + later) * SECOND)
@@ -85,7 +85,7 @@ def test_given_a_refused_message_whose_next_attempt_has_no_room_in_memory_then_i
 def test_given_a_refused_message_that_an_earlier_owner_may_have_sent_and_whose_next_attempt_has_no_room_then_its_cancel_is_too_late(
     bench: ActorHarness, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(message_scheduler, "ROWS_MAX", 0)
+    monkeypatch.setattr(shard_messages, "ROWS_MAX", 0)
     bench.request(a_send("m-1", after="1s", **sent))
     bench.hold_back(a_produce("out"))
     bench.run(2 * SECOND)
@@ -102,7 +102,7 @@ def test_given_a_refused_message_that_an_earlier_owner_may_have_sent_and_whose_n
 def test_given_a_next_attempt_that_was_beyond_memory_and_is_sent_then_a_cancel_is_too_late(
     bench: ActorHarness, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str], successor: bool
 ) -> None:
-    monkeypatch.setattr(message_scheduler, "ROWS_MAX", 0)
+    monkeypatch.setattr(shard_messages, "ROWS_MAX", 0)
     bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
     bench.request(a_send("m-1", after="1s", **sent))
     bench.request(a_send("m-2", after="1s", topic="elsewhere"))

@@ -13,7 +13,7 @@ from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.two_owners import BenchPair
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.messages.one_shot.cancellation import CANCEL_MARK
-from tidegate_core.messages.one_shot.held_payloads import LOOKED_AT_TOGETHER
+from tidegate_core.messages.one_shot.held_payloads import CHECKED_TOGETHER
 from tidegate_core.rows.effects import Commit, Drained, NotProduced, Produce, Read, ReadRange, Unavailable, Write
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item, to_item
@@ -400,7 +400,7 @@ def test_given_a_cancel_as_payloads_are_looked_through_then_that_of_what_was_can
     ask(bench, a_send("m-1", key="k", after="1s", receipt=True))
     (row,) = bench.rows("M#")
     bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), {**row, "expires_at": bench.now // 1_000 + 100})])
-    bench.hold_back(lambda effect: isinstance(effect, ReadRange) and effect.range.limit == LOOKED_AT_TOGETHER)
+    bench.hold_back(lambda effect: isinstance(effect, ReadRange) and effect.range.limit == CHECKED_TOGETHER)
     bench.run(30 * MINUTE)
     assert bench.holds_something
     assert ask(bench, a_cancel(key="k"))["status"] == "cancelled"

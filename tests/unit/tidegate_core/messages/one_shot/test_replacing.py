@@ -120,7 +120,9 @@ def test_given_a_guard_that_a_later_repeat_raised_then_the_sender_is_told_once_i
     bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "messages")
     bench.request(document)
     bench.run(SECOND)
-    assert earlier.origin in bench.actor.planes[0].inboxed._leaning, "it was met, and stays until that repeat is passed"
+    assert earlier.origin in bench.actor.planes[0].inboxed._dependent, (
+        "it was met, and stays until that repeat is passed"
+    )
     assert bench.status_of("m-2") is None, "a cancel would find nothing"
     bench.release()
     bench.run(SECOND)

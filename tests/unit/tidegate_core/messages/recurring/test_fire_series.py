@@ -17,7 +17,7 @@ from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.messages.recurring import fire_series
 from tidegate_core.messages.recurring.fire_series import Covered, Fire, FireSeries, Gap, gaps_of
 from tidegate_core.messages.wire.due_queue import NOWHERE, Place
-from tidegate_core.messages.wire.lru_cache import LruCache
+from tidegate_core.messages.wire.payload_budget import LruCache
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.recurring_message import Interval
 

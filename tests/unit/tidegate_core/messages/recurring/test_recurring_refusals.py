@@ -11,7 +11,7 @@ from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.recurring_bench import REFUSED, nominals, shown, to_out
 from tidegate_core.language.values.instants import format_instant, parse_instant
-from tidegate_core.messages.wire import delivery_loop
+from tidegate_core.messages.wire import delivery
 from tidegate_core.messages.wire.delivery_retries import RETRIED_TOGETHER, RETRY_FIRST_MS
 from tidegate_core.rows.effects import Invalid, Read, Refused, Unavailable
 from tidegate_core.rows.store_operations import Transaction
@@ -161,7 +161,7 @@ def test_given_a_store_that_does_not_take_the_rows_for_a_while_then_the_fire_kee
 def test_given_rows_that_the_store_never_takes_then_the_fire_keeps_its_place_and_the_next_in_turn_is_not_held_up(
     bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery_loop, "FIRED_TOGETHER", 1)
+    monkeypatch.setattr(delivery, "FIRED_TOGETHER", 1)
     bench.answer_with(to_out, REFUSED, times=2)
     bench.answer_with(a_commit("retry"), Invalid("too large"))
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
@@ -169,7 +169,7 @@ def test_given_rows_that_the_store_never_takes_then_the_fire_keeps_its_place_and
     bench.run(first - bench.now + 10 * SECOND)
     assert first not in nominals(bench)
     assert first + 2 * SECOND in nominals(bench)
-    bench.run(delivery_loop.INVALID_PAUSE_MS)
+    bench.run(delivery.INVALID_PAUSE_MS)
     assert first in nominals(bench)
     assert max(Counter(nominals(bench)).values()) == 1
 
@@ -178,7 +178,7 @@ def test_given_many_that_are_refused_together_then_few_transactions_give_them_ro
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two at once would meet at the position's item, of which each demands the epoch."""
-    monkeypatch.setattr(delivery_loop, "FIRED_TOGETHER", 60)
+    monkeypatch.setattr(delivery, "FIRED_TOGETHER", 60)
     bench = ActorHarness(shards=1)
     bench.run(SECOND)
     names = [f"ping-{number:03}" for number in range(150)]
@@ -212,7 +212,7 @@ def test_given_refusals_that_a_successor_reads_before_it_comes_to_their_fires_th
     bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fire that waited was left to its rows, and nothing took its place: no further one came before the next take-over."""
-    monkeypatch.setattr(delivery_loop, "GROUPS_UNDER_WAY_MAX", 1)
+    monkeypatch.setattr(delivery, "GROUPS_UNDER_WAY_MAX", 1)
     bench.answer_with(to_out, REFUSED, times=3)
     bench.request(an_apply(a_recurring(trigger=every("1s"))))
     bench.run(shown(bench, "apply-ping")[2] - bench.now)

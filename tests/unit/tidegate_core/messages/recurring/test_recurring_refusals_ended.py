@@ -18,7 +18,7 @@ from tests.support.harness.recurring_bench import (
     to_out,
 )
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.messages.wire import delivery_loop
+from tidegate_core.messages.wire import delivery
 from tidegate_core.messages.wire.delivery_retries import ATTEMPTS_MAX, RETRY_FIRST_MS
 from tidegate_core.messages.wire.message_record import WIRE_PATIENCE_MS
 from tidegate_core.rows.effects import Effect, NotProduced, Produce
@@ -38,7 +38,7 @@ def stands_for_sixty(effect: Effect) -> bool:
 def test_given_a_stop_while_a_refused_fire_waits_for_its_turn_then_it_gets_no_rows_and_is_counted_once(
     bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery_loop, "FIRED_TOGETHER", 1)
+    monkeypatch.setattr(delivery, "FIRED_TOGETHER", 1)
     bench.answer_with(to_out, REFUSED, times=2)
     bench.hold_back(a_commit("retry"))
     bench.request(an_apply(a_recurring(trigger=every("2s"))))

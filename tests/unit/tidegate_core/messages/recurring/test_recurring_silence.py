@@ -14,7 +14,7 @@ from tests.support.harness.recorded_effects import Sent
 from tests.support.harness.recurring_bench import tally
 from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.messages.wire.checkpoints import CHECKPOINT_AFTER_FIRES
-from tidegate_core.messages.wire.delivery_loop import GROUPS_UNDER_WAY_MAX
+from tidegate_core.messages.wire.delivery import GROUPS_UNDER_WAY_MAX
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Commit, Effect, NotProduced, Produce, Read, ReadRange, Write
 from tidegate_core.rows.outage import gaps_of

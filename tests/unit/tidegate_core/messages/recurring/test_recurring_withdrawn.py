@@ -11,8 +11,8 @@ from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit, a_produce
 from tests.support.harness.recurring_bench import nominals, outage, payload, shown, tally
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.messages import message_scheduler
-from tidegate_core.messages.recurring import refused_fires
+from tidegate_core.messages.recurring import ended_fires
+from tidegate_core.messages.wire import shard_messages
 from tidegate_core.messages.wire.delivery_retries import ATTEMPTS_MAX
 from tidegate_core.messages.wire.message_record import WIRE_PATIENCE_MS
 from tidegate_core.rows.effects import NotProduced, Produce
@@ -142,7 +142,7 @@ def test_given_a_successor_and_an_end_then_its_receipt_counts_what_the_predecess
 def test_given_a_next_attempt_that_memory_has_no_room_for_then_the_receipt_counts_it(
     bench: ActorHarness, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(message_scheduler, "ROWS_MAX", 0)
+    monkeypatch.setattr(shard_messages, "ROWS_MAX", 0)
     first = due(bench)
     bench.answer_with(a_produce("out"), MISSING, times=1_000)
     bench.run(first - bench.now + 80 * SECOND)
@@ -251,7 +251,7 @@ def test_given_a_crash_behind_the_receipt_of_an_end_then_the_repeat_of_it_says_t
 def test_given_more_refused_fires_than_memory_may_keep_then_the_tally_counts_those_that_no_receipt_names(
     bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refused_fires, "WAITING_MAX", 2)
+    monkeypatch.setattr(ended_fires, "WAITING_MAX", 2)
     bench.answer_with(a_produce("out"), MISSING, times=4)
     first = due(bench, "1s")
     bench.run(first - bench.now + 3 * SECOND + 100)
@@ -273,8 +273,8 @@ def test_given_what_was_refused_and_delivered_in_the_end_then_nothing_of_it_is_k
 def test_given_a_next_attempt_that_was_withdrawn_beyond_memory_then_its_page_makes_room_for_others(
     bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_scheduler, "ROWS_MAX", 0)
-    monkeypatch.setattr(refused_fires, "WAITING_MAX", 1)
+    monkeypatch.setattr(shard_messages, "ROWS_MAX", 0)
+    monkeypatch.setattr(ended_fires, "WAITING_MAX", 1)
     first = due(bench)
     bench.answer_with(a_produce("out"), MISSING, times=1_000)
     bench.run(first - bench.now + 80 * SECOND)

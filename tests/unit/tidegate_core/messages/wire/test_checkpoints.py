@@ -13,7 +13,7 @@ from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.messages.wire.checkpoints import CHECKPOINT_AFTER_FIRES, CHECKPOINT_AFTER_MS, TALLY_DAYS
-from tidegate_core.messages.wire.delivery_loop import FIRED_TOGETHER
+from tidegate_core.messages.wire.delivery import FIRED_TOGETHER
 from tidegate_core.rows.effects import Commit, Drained, Effect, NotProduced, Produce, Read, ReadRange, Write
 
 UNREACHED = 10**9

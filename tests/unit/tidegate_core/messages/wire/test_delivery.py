@@ -1,13 +1,20 @@
-"""One group of due messages: produced, expired, tried again, dead (SEMANTICS 14)."""
+"""A group of due messages is produced, expired, tried again or dead-lettered; and when delivery wakes."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from tests.support.builders import HOUR, REQUESTS, SECOND, a_send
 from tests.support.harness.actor_harness import ActorHarness
+from tidegate_core.engine.operations import Signal
 from tidegate_core.language.values.instants import format_instant
+from tidegate_core.messages.wire.delivery import Firing
 from tidegate_core.rows.effects import Effect, NotProduced, Produce
+
+NOW = 1_000
 
 
 @pytest.fixture
@@ -95,3 +102,56 @@ def test_given_messages_of_the_past_then_they_are_sent_in_the_order_of_their_tim
     bench.append(REQUESTS, 0, *(a_send(f"{n}", deliver_at=format_instant(past + n)) for n in order))
     bench.run(SECOND)
     assert [sent.document["of"] for sent in bench.on("out")[1:]] == ["0", "1", "2", "3", "4", "5"]
+
+
+class _Alarms:
+    """A host that only notes what alarms are set."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+        self.set: list[int] = []
+
+    def call_at(self, instant: int, action: object) -> None:
+        self.set.append(instant)
+
+
+class _Slots:
+    def __init__(self) -> None:
+        self.next: int | None = None
+
+    def next_slot(self) -> int | None:
+        return self.next
+
+
+def _firing() -> tuple[Firing, _Alarms, _Slots]:
+    host, slots = _Alarms(), _Slots()
+    messages = SimpleNamespace(host=host, queue=slots, changed=Signal("slots"))
+    return Firing(cast(Any, messages)), host, slots
+
+
+def test_given_many_looks_at_one_next_slot_then_one_alarm_is_set() -> None:
+    firing, host, slots = _firing()
+    slots.next = NOW + 500
+    for _ in range(100):
+        firing._wake_at_next_slot()
+    assert host.set == [NOW + 500]
+
+
+def test_given_an_earlier_slot_then_an_alarm_is_set_for_it_and_again_for_the_later_one() -> None:
+    firing, host, slots = _firing()
+    slots.next = NOW + 500
+    firing._wake_at_next_slot()
+    slots.next = NOW + 200
+    firing._wake_at_next_slot()
+    host.now = NOW + 200
+    slots.next = NOW + 500
+    firing._wake_at_next_slot()
+    assert host.set == [NOW + 500, NOW + 200, NOW + 500]
+
+
+def test_given_nothing_ahead_then_no_alarm_is_set() -> None:
+    firing, host, slots = _firing()
+    firing._wake_at_next_slot()
+    slots.next = NOW
+    firing._wake_at_next_slot()
+    assert host.set == []

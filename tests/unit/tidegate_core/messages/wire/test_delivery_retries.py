@@ -10,8 +10,9 @@ from tests.support.builders import HOUR, MINUTE, SECOND, a_cancel, a_send
 from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.messages.wire import delivery_loop
-from tidegate_core.messages.wire.delivery_retries import ATTEMPTS_MAX, RETRY_FIRST_MS, RETRY_LAST_MS, pause_after
+from tidegate_core.messages.wire import delivery
+from tidegate_core.messages.wire.delivery_retries import ATTEMPTS_MAX, RETRY_FIRST_MS, pause_after
+from tidegate_core.messages.wire.timer_window import RETRY_LAST_MS
 from tidegate_core.rows.effects import Commit, Committed, Effect, NotProduced, Produce, Refused, Unavailable, Write
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.message import MessageTimer
@@ -341,7 +342,7 @@ def test_given_many_refused_together_then_few_transactions_move_them_one_after_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two at once would meet at the position's item, of which each demands the epoch."""
-    monkeypatch.setattr(delivery_loop, "FIRED_TOGETHER", 60)
+    monkeypatch.setattr(delivery, "FIRED_TOGETHER", 60)
     bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.answer_with(to_out, UNKNOWN, times=150)

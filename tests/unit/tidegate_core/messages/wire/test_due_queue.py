@@ -102,7 +102,7 @@ def test_given_a_row_that_is_being_written_then_its_place_holds_also_when_it_is_
     assert slots.passed(EVERYWHERE)[0] == (10, "a", "v")
     assert not slots.is_clear(end_of(15))
     assert slots.is_clear(end_of(14))
-    slots.let_go(far)
+    slots.end_hold(far)
     assert slots.passed(EVERYWHERE)[0] == (20, "a", "v")
     assert slots.is_clear(end_of(99))
 

@@ -143,7 +143,7 @@ def test_given_a_backlog_then_it_is_loaded_as_it_is_delivered(bench: ActorHarnes
 
     def look(effect: Effect) -> bool:
         if bench.actor.planes:
-            most[0] = max(most[0], bench.actor.planes[0].slots.loaded)
+            most[0] = max(most[0], bench.actor.planes[0].queue.loaded)
         return False
 
     backlog = tier.at_night(4_000, else_=2_500)
@@ -167,7 +167,7 @@ def test_given_a_full_memory_and_new_messages_then_all_are_delivered_and_the_pos
     assert len({sent.headers["tidegate-id"] for sent in bench.on("out")}) == backlog + 100 * groups
     (progress,) = bench.rows("PROGRESS")
     assert progress["delivered"] == backlog + 100 * groups
-    assert len(bench.actor.planes[0].slots) == 0
+    assert len(bench.actor.planes[0].queue) == 0
 
 
 def test_given_large_payloads_due_at_once_then_no_more_than_the_budget_is_in_memory(bench: ActorHarness) -> None:
@@ -175,9 +175,9 @@ def test_given_large_payloads_due_at_once_then_no_more_than_the_budget_is_in_mem
 
     def look(effect: Effect) -> bool:
         for plane in bench.actor.planes.values():
-            held = sum(row.held for row in plane.slots)
+            held = sum(row.held for row in plane.queue)
             assert plane.payloads.bytes_held == held
-            assert sum(len(row.message.payload) for row in plane.slots if row.message is not None) <= held
+            assert sum(len(row.message.payload) for row in plane.queue if row.message is not None) <= held
             most[0] = max(most[0], held)
         return False
 
@@ -257,7 +257,7 @@ def test_given_a_message_that_ends_while_a_fire_waits_for_its_definition_then_no
     bench.run(MINUTE)
     assert len([sent for sent in bench.on("out") if len(sent.value) == 1_000]) == (0 if is_cancelled else 1)
     (plane,) = planes(bench)
-    assert plane.payloads.bytes_held == sum(row.held for row in plane.slots)
+    assert plane.payloads.bytes_held == sum(row.held for row in plane.queue)
 
 
 ACTS = st.lists(
@@ -292,8 +292,8 @@ def test_given_any_run_then_the_budget_holds_what_the_rows_hold(acts: list[tuple
             case _:
                 bench.run(seconds * SECOND)
         for plane in planes(bench):
-            in_memory = [row for row in plane.slots if row.message is not None]
-            assert plane.payloads.bytes_held == sum(row.held for row in plane.slots)
+            in_memory = [row for row in plane.queue if row.message is not None]
+            assert plane.payloads.bytes_held == sum(row.held for row in plane.queue)
             assert all(row.held == len(row.message.payload) for row in in_memory if row.message is not None)
             assert not [row for row in in_memory if row.stage.is_closed]
     bench.run(HOUR)

@@ -20,7 +20,7 @@ from tidegate_core.engine.actor_inputs import TopicFacts, Woken
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.messages.one_shot.create_lookup import STANDS_IN
-from tidegate_core.messages.one_shot.former_owner_rows import FormerOwnerRows
+from tidegate_core.messages.wire.withheld_rows import FormerOwnerRows
 from tidegate_core.rows.effects import Invalid
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item, to_item

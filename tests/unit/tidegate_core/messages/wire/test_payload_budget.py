@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.messages.wire.lru_cache import LruCache
+from tidegate_core.messages.wire.payload_budget import LruCache
 
 
 def test_given_more_than_there_is_room_for_then_what_was_not_asked_for_the_longest_goes() -> None:
