@@ -1,5 +1,6 @@
 """Builds the librdkafka properties of each client from the settings. Pure functions; the clients' constructors call
-them."""
+them.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ KINDS_MAX = 1_000
 
 class FirstOfItsKind(logging.Filter):
     """Passes a line if its client and facility logged none within `REPEAT_S`. The client passes both as log
-    arguments."""
+    arguments.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

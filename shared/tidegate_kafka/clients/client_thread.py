@@ -20,7 +20,8 @@ LOOK_EVERY_S: Final = 0.01
 
 class NotTaken(Exception):
     """Records could not be handed on because of a bug. Their client ends, and the next client reads them again, so none
-    is lost."""
+    is lost.
+    """
 
 
 class Life:
@@ -66,7 +67,8 @@ class ClientThread:
 
     def start(self) -> None:
         """Starts the thread. Does nothing while it runs, also after a `stop` that returned False: repeat `stop`
-        first."""
+        first.
+        """
         if self._thread is not None and self._thread.is_alive():
             return
         self._stop = threading.Event()

@@ -125,7 +125,8 @@ class Connectivity:
     @property
     def suspects(self) -> bool:
         """Whether probe clients found a broker at the last query and this client did not. A later query or record
-        clears it."""
+        clears it.
+        """
         return self._others_find_since is not None
 
     def heard(self, now_ms: int) -> None:

@@ -173,7 +173,9 @@ class KafkaSettings(KafkaSecurity):
         default=-1, ge=-1, description="Replicas of topics that tidegate creates; -1 = the broker's default."
     )
     retention_ms: int = Field(
-        default=7 * 86_400_000, ge=60_000, description="Retention of topics that tidegate creates: 7 d; tombstones outlive it."
+        default=7 * 86_400_000,
+        ge=60_000,
+        description="Retention of topics that tidegate creates: 7 d; tombstones outlive it.",
     )
     extra: Mapping[str, str] = Field(
         default_factory=dict,
