@@ -220,7 +220,7 @@ class KafkaSettings(KafkaSecurity):
         of_what = (
             "half a session"
             if self.group_protocol == "classic"
-            else "half of the session less a heartbeat, and half of poll_gap_ms_max less drain_ms_max"
+            else "half of the smaller of (session - heartbeat) and (poll_gap_ms_max - drain_ms_max)"
         )
         if self.drain_ms_max >= self.half_session_ms:
             raise ValueError(
