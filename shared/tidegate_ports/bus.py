@@ -1,8 +1,7 @@
-"""The bus port: group membership that delivers records, a reader of further topics, publishers, topic facts, readers of
-logs.
+"""The bus port: group membership that delivers records, readers, publishers, and facts about topics and logs.
 
 Two implementations: Kafka (`tidegate_kafka`) and the simulation's broker. Methods of the listeners run on the asyncio loop, in
-the order in which things happened; commands may be given from the loop only and return at once. Publishers, topics, readers and record finders
+the order of events. Commands may be given on the loop only, and return at once. Publishers, topics, readers and record finders
 pass the suite `tests/conformance/bus_suite.py`. The suite has one test for each rule below and names the rule.
 
 Rules of a publisher:
@@ -12,11 +11,11 @@ Rules of a publisher:
 - B3: An acknowledged record is in the log, before every record that is handed over later.
 - B4: Records of one key lie in one topic partition, as long as the topic does not grow.
 - B5: A record with a chosen topic partition lies there, whatever its key.
-- B5: A record with a chosen topic partition lies there, whatever its key.
 - B6: A record for an unknown topic or topic partition is `refused`, and other records go on.
 - B7: A record that is too large is `refused`. Brokers refuse whole batches, so it and its neighbours may be
   `unavailable` before that.
 - B8: `produce_many` settles with one outcome for each record, in the order of the records.
+
 Rules of topics:
 
 - B9: An end offset is the offset of the next record, and 0 for an empty topic partition of a new topic.
