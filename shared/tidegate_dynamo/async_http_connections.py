@@ -67,7 +67,7 @@ class AsyncConnections:
         try:
             answer = await connection.asked(request, self._settings.read_timeout_s)
         except BaseException:
-            # After a cancellation too: a late answer would be taken for that of the next request.
+            # After a cancellation too: a late answer would be taken for the next request's.
             connection.abort()
             raise
         if answer.keeps:

@@ -8,7 +8,7 @@ Rules of a submission:
 - R1: A submission is durable when `submit` returns: every launcher of the place finds it then, with the same placement.
 - R2: A second submit of an attempt adopts the first, during the program's life and after its end.
 - R3: Submits of one attempt at the same time, from several launchers of a place, start one program.
-- R4: Attempts of one run have different names, and each has an end of its own.
+- R4: Attempts of one run have different names and separate ends.
 - R5: A program that cannot work is rejected as `config`, and nothing of it has started.
 - R6: An accepted program that the platform cannot begin ends as `config`.
 - R7: While the platform does not answer, all four calls raise LaunchUnavailable. The answer after that is the true one.
@@ -23,7 +23,7 @@ Rules of a look-up:
 Rules of an end:
 
 - R12: The exit code decides the class of an end: 0 none, 75 `transient`, 78 `config`, 79 `duplicate`, 128 + n `transient`, every other
-  one `unknown`. An end that nobody saw is `transient`.
+  one `unknown`. An unobserved end is `transient`.
 - R13: A program that a signal ended has the code 128 + n, and its class is `transient`.
 - R14: `wait_until_gone` returns the same end to every waiter, also to launchers that did not start the program.
 - R15: `wait_until_gone` does not return while the program lives.
@@ -49,7 +49,7 @@ The port does not promise:
 - that `submit` is called once. Two nodes may submit the same attempt, because nothing closes the gap between the fence check and this
   call. A launcher adopts what it can see; the start gate admits at most one driver of an attempt;
 - that a launcher knows of a submission which another launcher has begun and not finished, or that two places know of each other;
-- an exit code where nobody saw the end, or a form of `external_id` and `instance`;
+- an exit code for an unobserved end, or a form of `external_id` and `instance`;
 - files, logs, processes or signals. Launchers with such things offer them outside of this port (`tidegate_ports/run_folders.py`,
   `tidegate_ports/host_programs.py`).
 """

@@ -121,7 +121,7 @@ class PlannedRun(Document):
         return (self.schedule, self.nominal, self.attempt)
 
     def takes(self, schedule: str, nominal: Instant, attempt: int) -> Duration | None:
-        """Returns how long this run takes; None: it never ends by itself."""
+        """Returns how long this run takes; None: it runs until it is cancelled."""
         if self.duration is None:
             return None
         low, high = self.duration

@@ -263,5 +263,5 @@ class OpenTransactions:
                 else:
                     self._notices("source_transaction_open", **fields, command=each.command, message=each.text())
         for number in sorted(before.keys() - told.keys()):
-            # Also if another process reads the topic partition now: that process reports what is still open.
+            # Also if another process reads the topic partition now: that process reports the transaction if it stays open.
             self._notices("transaction_over", topic=topic, topic_partition=number, offset=before[number].offset)

@@ -66,7 +66,7 @@ class ShardView(View):
         fired_through: Time up to which all due messages are complete; None: there were none yet.
         requests_behind: Requests in its topic partition that are still to be read.
         events_behind: Events that its owner still has to read.
-        controls_behind: Whether it has not yet applied all scope suspensions.
+        controls_behind: Whether some scope suspensions are still to be applied.
         stopped: Whether the whole system is suspended.
         broken: Promises that are broken, as the other nodes see it.
     """
@@ -102,7 +102,7 @@ class ShardDetail(ShardView):
 
     Attributes:
         backlog: Messages that are due and not delivered.
-        fires_due: Occurrences that are due and not yet created.
+        fires_due: Occurrences that are due and still to be created.
         jobs, runs: Open ones.
         inbox: Requests and events on their way to the owner.
         outbox: Ends of runs on their way to subscribers.

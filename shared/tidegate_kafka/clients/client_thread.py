@@ -62,7 +62,7 @@ class ClientThread:
         return self._stop.is_set()
 
     def pause(self, seconds: float) -> None:
-        """Waits inside `serve`; returns early when the thread is told to stop."""
+        """Waits inside `serve`; returns early on a stop."""
         self._stop.wait(seconds)
 
     def start(self) -> None:

@@ -20,7 +20,7 @@ class Flow:
     """State of one topic partition's flow.
 
     Attributes:
-        in_flight_max: Records handed over and not yet finished. At this number reading pauses, at half it resumes. The
+        in_flight_max: Records handed over and not finished. At this number reading pauses, at half it resumes. The
             gap exists because a pause discards the client's prefetched records.
         era: Number of the seek that the records belong to; 0 = no position yet. Records and credits of an older era
             are dropped, so that nothing read before a seek is delivered after it.

@@ -121,7 +121,7 @@ class PartitionFlows:
                 self._obey(where, flow, order)
 
     def sort(self, messages: Iterable[Message]) -> list[Read | PositionGone]:
-        """Returns what was read, by topic partition. Drops records from before a flow's present position.
+        """Returns the records and lost positions by topic partition. Drops records from before a flow's present position.
 
         Call it after each poll.
         """

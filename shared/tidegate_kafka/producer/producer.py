@@ -124,7 +124,7 @@ class KafkaPublisher:
         self._line: _Line | None = None
         self._thread = ClientThread("tidegate-producer", self._serve, notices, settings.restart_wait_ms)
         self._alone: KafkaPublisher | None = None
-        """Publisher for the topics of `_one_by_one`; None before there is such a topic, and inside that publisher."""
+        """Publisher for the topics of `_one_by_one`; None before the first such topic, and inside that publisher."""
         self.polled_at_ms = clock.monotonic_ms()
 
     def start(self) -> None:

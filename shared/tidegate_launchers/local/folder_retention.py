@@ -2,7 +2,7 @@
 
 By size, folders of runs that use more than a tenth of the room go first, the largest run first, then the oldest.
 
-Only readers of logs need such a folder: the attempt's result is in the store once its owner has seen the end. So that
+Only readers of logs need these folders: the attempt's result is in the store once its owner has seen the end. So that
 owners see it first, the caller states up to which time they have, and no folder goes before `AGE_S_MIN`. A folder
 without a recorded end goes by age alone, and no folder goes while a process of the attempt lives. In a data folder that
 several hosts mount, each host removes only its own folders.
