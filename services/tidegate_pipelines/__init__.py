@@ -1,1 +1,1 @@
-"""The demo's pipeline: PySpark programs to copy from, their schedules, and a second opinion that does not use Spark."""
+"""Pipeline of the demo: PySpark programs as examples, their schedules, and an independent check without Spark."""

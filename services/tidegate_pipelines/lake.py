@@ -1,4 +1,4 @@
-"""Where the pipeline's Parquet lies, and how a program publishes a data partition so that a repeat changes nothing.
+"""Folders of the pipeline's Parquet files, and the publication of a data partition, which may be repeated safely.
 
 `<lake>/<dataset>/day=<day>/part-….parquet`, one file a day: a day has about 900 flights.
 """
@@ -13,12 +13,12 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 LANDING = ".landing"
-"""Folder of what is being written, within the lake: a rename must stay on one file system."""
+"""Folder for files being written. It is inside the lake, because a rename must stay on one file system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a program reports of the data partition that it made."""
+    """Facts for a program's report of a data partition that it wrote."""
 
     folder: Path
     rows: int
@@ -30,9 +30,9 @@ def partition_folder(lake: Path, dataset: str, day: str) -> Path:
 
 
 def publish(frame: DataFrame, lake: Path, dataset: str, day: str) -> Published:
-    """Writes a day of a dataset aside and then renames it into place: readers see all of it or none.
+    """Writes a day of a dataset to another folder and then renames it into place: readers see all of it or none.
 
-    A later attempt replaces what an earlier one has left, so a retry ends with the same single data partition.
+    A later attempt replaces the data of an earlier one, so a retry results in the same single data partition.
     """
     landing = lake / LANDING / f"{dataset}-{day}-{uuid.uuid4().hex}"
     frame.coalesce(1).write.parquet(str(landing))

@@ -1,4 +1,4 @@
-"""Lands one day of flights as a data partition of `flights.raw`. The schedule `land-flights` runs it for each next day.
+"""Lands one day of flights as a data partition of `flights.raw`. The schedule `land-flights` runs it for one day after the other.
 
 spark-submit land_flights.py --nominal 2026-03-03T05:00:08Z --start 2026-03-03T05:00:00Z --period-s 8 \
         --source flights.csv --lake lake
@@ -28,7 +28,7 @@ def main() -> None:
     flights = spark.read.csv(str(arguments.source), schema=COLUMNS, header=True, nullValue="NA", enforceSchema=False)
     of_the_day = flights.where((col("year") == day.year) & (col("month") == day.month) & (col("day") == day.day))
     published = publish(of_the_day, arguments.lake, DATASET, day.isoformat())
-    # Only now, because the join may start before this call returns.
+    # Reported last, because the join may start before this call returns.
     report_partition(DATASET, day.isoformat(), rows=published.rows, bytes=published.bytes)
 
 

@@ -1,4 +1,4 @@
-"""The arguments that both landing programs take from their schedule."""
+"""Arguments of both landing programs, which their schedules pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate_pipelines.calendar_days import day_of
 
 @dataclass(frozen=True, slots=True)
 class LandingArguments:
-    """Which day to land, from which file, into which lake."""
+    """Day to land, source file and target lake."""
 
     day: date
     source: Path
@@ -21,7 +21,7 @@ class LandingArguments:
 
 
 def landing_arguments(argv: Sequence[str] | None = None) -> LandingArguments:
-    """Reads the command line, and from the instants on it the day.
+    """Parses the command line, and computes the day from its instants.
 
     Args:
         argv: Arguments; the process's own by default.

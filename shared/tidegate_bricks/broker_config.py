@@ -1,4 +1,4 @@
-"""The local broker's configuration: one node that is broker and controller, small, and quick to rebalance."""
+"""Configuration of the local broker: one small node that is broker and controller and rebalances quickly."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tidegate_bricks.free_ports import LOOPBACK
 
-#: Topics choose their own limit below this one; tidegate's largest records are its dead letters of 5 MiB. Bytes.
+#: Bytes. Topics choose a limit below this one; tidegate's largest records are its dead letters of 5 MiB.
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024
 NODE_ID = 1
 CLIENTS = "CLIENTS"
@@ -15,14 +15,14 @@ CONTROLLER = "CONTROLLER"
 
 @dataclass(frozen=True, slots=True)
 class ExtraListener:
-    """A second way in, for clients that pass through a fault proxy.
+    """A further listener, for clients that connect through a fault proxy.
 
-    Kafka tells its clients where to connect, so a proxy needs a listener whose announced port is the proxy's.
+    Kafka tells its clients where to connect, so a proxy needs a listener that announces the proxy's port.
 
     Attributes:
         name: Upper-case name, unique on the broker.
-        port: Where the broker listens and the proxy connects to.
-        announced_port: Where the proxy listens and clients connect to.
+        port: Port of the broker, to which the proxy connects.
+        announced_port: Port of the proxy, to which clients connect.
     """
 
     name: str
@@ -38,7 +38,7 @@ class KafkaPorts:
     controller: int
 
 
-#: One node holds everything once; few internal topic partitions, threads and buffers, since there are few clients.
+#: One node holds everything once. Few internal topic partitions, threads and buffers, because there are few clients.
 SMALL = {
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",
@@ -55,8 +55,8 @@ SMALL = {
     "log.cleaner.dedupe.buffer.size": "8388608",
 }
 
-#: Members join and leave all day in a development stack, and tests wait for that: no waiting for latecomers, short
-#: sessions allowed, and heartbeats of the newer group protocol (KIP-848) twice a second instead of every five.
+#: In a development stack members join and leave all day, and tests wait for it. So a rebalance waits for no further members, short
+#: sessions are allowed, and the newer group protocol (KIP-848) sends heartbeats twice a second instead of every five.
 QUICK_GROUPS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
@@ -66,7 +66,7 @@ QUICK_GROUPS = {
     "group.consumer.session.timeout.ms": "6000",
 }
 
-#: A broker that was killed is refused by the controller until its earlier session has passed; one that is paused loses it.
+#: The controller refuses a killed broker until its earlier session has ended, and a paused broker loses its session.
 QUICK_RETURN = {
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "3000",
@@ -82,10 +82,10 @@ def server_properties(
     """Returns the broker's configuration.
 
     Args:
-        ports: Where it listens, on the loopback interface only.
+        ports: Ports on the loopback interface.
         log_dir: Folder of its data; without a comma, at which Kafka splits.
-        extra_listeners: Further ways in.
-        extra: Settings that win over all others.
+        extra_listeners: Further listeners.
+        extra: Settings that override all others.
     """
     names = [CLIENTS, *(listener.name for listener in extra_listeners)]
     listening = [(CLIENTS, ports.clients), *((listener.name, listener.port) for listener in extra_listeners)]
@@ -100,7 +100,7 @@ def server_properties(
         "inter.broker.listener.name": CLIENTS,
         "controller.listener.names": CONTROLLER,
         "log.dirs": str(log_dir),
-        # A mistyped name must be an error and not a topic.
+        # A mistyped name must be an error, not create a topic.
         "auto.create.topics.enable": "false",
         "message.max.bytes": str(MESSAGE_BYTES_MAX),
         **SMALL,
@@ -111,7 +111,7 @@ def server_properties(
 
 
 def render(properties: Mapping[str, str]) -> str:
-    """Returns the text of a Java properties file, which is Latin-1 with escapes for everything else."""
+    """Returns the text of a Java properties file, which is Latin-1 with escapes for all other characters."""
     return "".join(f"{name}={_escaped(value)}\n" for name, value in properties.items())
 
 

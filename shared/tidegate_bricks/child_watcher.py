@@ -1,15 +1,15 @@
-"""Runs one command and makes sure that it never outlives the process that asked for it.
+"""Runs one command and ensures that it never outlives the process that started it.
 
-`guarded_process.py` starts this file as a program of its own, by its path and without site-packages, so it uses the
-standard library only. It stands between the two because no simpler way holds: Linux's parent-death signal fires when the
+`guarded_process.py` starts this file as a separate program, by its path and without site-packages, so it uses the
+standard library only. Simpler ways fail: Linux's parent-death signal fires when the
 *thread* that forked ends, and a handler at exit does not run after `kill -9`. This process has one thread and a pipe:
 
-- standard input carries orders of one byte (`T` terminate, `K` kill, `S` stop, `C` continue); its end means that the
-  parent is gone, and the command is killed at once, so that the next start can take over its files and ports;
-- standard output carries the command's process id, once;
-- the command writes to this process's standard error, and its exit status becomes this process's own.
+- Standard input carries orders of one byte (`T` terminate, `K` kill, `S` stop, `C` continue). Its end means that the
+  parent is gone, and the command is killed at once, so that the next start can take over its files and ports.
+- Standard output carries the command's process id, once.
+- The command writes to this process's standard error, and its exit status becomes this process's own.
 
-A command of Java's inherits all other descriptors too: the lock on its data folder lives exactly as long as it does.
+A Java command inherits all other descriptors too: the lock on its data folder lives exactly as long as it does.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable
 
 ORDERS = {b"T": signal.SIGTERM, b"K": signal.SIGKILL, b"S": signal.SIGSTOP, b"C": signal.SIGCONT}
-#: How often the parent is checked besides the pipe, whose other end a fork of the parent may hold open. Seconds.
+#: Seconds between checks of the parent, in addition to the pipe, whose other end a fork of the parent may hold open.
 PARENT_CHECK_INTERVAL_S = 1.0
 PR_SET_PDEATHSIG = 1
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -44,7 +44,7 @@ def main(command: list[str]) -> int:
 
 
 def watch(child: subprocess.Popen[bytes], parent: int, wakeup: int) -> int:
-    """Carries orders out until the command has ended; returns its status as a shell would."""
+    """Executes orders until the command has ended; returns its status as a shell would."""
     while (status := child.poll()) is None:
         readable, _, _ = select.select([STDIN, wakeup], [], [], PARENT_CHECK_INTERVAL_S)
         if wakeup in readable:
@@ -65,19 +65,21 @@ def wakeup_on_child_exit() -> int:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing)
-    # Without a handler of Python's the signal would be ignored and the descriptor would stay silent.
+    # Without a Python handler the signal would be ignored, and the descriptor would never become readable.
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     return reading
 
 
 def dying_with(guard: int) -> Callable[[], None]:
-    """Returns what the child does before the command replaces it: on Linux it asks to be killed when the guard dies."""
+    """Returns a function for the child to call before the command replaces it: on Linux it requests a kill when the
+    guard dies.
+    """
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
     def ask_for_death_signal() -> None:
         if prctl is not None:
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != guard:  # the guard died before it could be asked about
+            if os.getppid() != guard:  # the guard died before the request
                 os._exit(1)
 
     return ask_for_death_signal

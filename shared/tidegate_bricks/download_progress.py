@@ -1,4 +1,4 @@
-"""How far a brick's download or start has come: what a progress bar needs, without knowing of one."""
+"""Progress of a brick's download or start, for progress bars of any kind."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Stage(StrEnum):
-    """Stages in the order in which they happen; a warm start goes from `verifying` to `starting`."""
+    """Stages in order of time; a warm start goes from `verifying` to `starting`."""
 
     VERIFYING = "verifying"
     WAITING = "waiting"  # another process is fetching the same files
@@ -22,9 +22,9 @@ class Progress:
 
     Attributes:
         brick: Name and version, for instance `kafka-4.1.1`.
-        stage: What is being done.
+        stage: Present stage.
         files_done: Files resolved (`RESOLVING`) or downloaded (`DOWNLOADING`) so far, else 0.
-        files_total: Files that there will be, else 0. While resolving it is a close estimate.
+        files_total: Expected number of files, else 0. While resolving it is a close estimate.
         kilobytes_done: Kilobytes downloaded so far, else 0.
     """
 
@@ -36,10 +36,10 @@ class Progress:
 
 
 class ProgressListener(Protocol):
-    """Takes each step; called from the thread that fetches or starts the brick, so it must be quick."""
+    """Receives each step. Called on the thread that fetches or starts the brick, so it must return quickly."""
 
     def __call__(self, progress: Progress, /) -> None: ...
 
 
 def silent(progress: Progress, /) -> None:
-    """Listens to nothing."""
+    """Ignores all progress."""

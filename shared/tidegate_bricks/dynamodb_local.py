@@ -1,7 +1,7 @@
 """DynamoDB Local on this machine, without Docker: real conditions, transactions and expressions.
 
 It is Amazon's program under Amazon's licence, downloaded and never redistributed. It shows neither conflicts between
-transactions nor throttling, and its figures for consumed capacity are no guide.
+transactions nor throttling, and its figures for consumed capacity are unreliable.
 """
 
 import http.client
@@ -17,17 +17,17 @@ from tidegate_bricks.java_server import QUICK_START, JavaServer
 from tidegate_bricks.local_server import STOP_TIMEOUT_S
 from tidegate_bricks.releases import DYNAMODB_LOCAL
 
-#: The process takes about 170 MB of memory after its start (measured).
+#: Heap limit, MiB. The process takes about 170 MB of memory after its start (measured).
 HEAP_MB = 512
 ASK_TIMEOUT_S = 1.0
-#: Far above what it takes from its answer to its commit.
+#: Wait before a stop; far longer than the server takes from its answer to its commit.
 COMMITTED_AFTER_S = 0.3
-#: Any will do, since `-sharedDb` keeps one set of tables for all; its key id may hold letters and digits only.
+#: Any credentials work, because `-sharedDb` keeps one set of tables for all; the key id may hold letters and digits only.
 ACCESS_KEY_ID = "tidegate"
 SECRET_ACCESS_KEY = "tidegate"  # noqa: S105 - it opens nothing
 REGION = "us-east-1"
 
-#: Of (`os.name`, `os.arch`): the machines for which the release brings its native SQLite.
+#: Pairs of (`os.name`, `os.arch`) for which the release contains a native SQLite library.
 SUPPORTED = {("Linux", "amd64"), ("Linux", "i386"), ("Mac OS X", "x86_64")}
 
 
@@ -47,13 +47,13 @@ class DynamoDbBrick(JavaServer):
         """Prepares the server; `start` runs it.
 
         Args:
-            data_dir: Folder of its tables, which then survive restarts, also hard ones; None keeps them in memory, which
-                is several times faster, and loses them at each stop.
-            port: Its port; if given, no other one will do.
-            preferred_port: Taken where it is free and `port` is not given.
-            heap_mb: Java's largest heap, in MiB.
-            java_options: Further options of Java's.
-            listener: Told of download and start.
+            data_dir: Folder of its tables, which then survive restarts, also hard ones; None keeps them in memory,
+                which is several times faster, and loses them at each stop.
+            port: Required port; the start fails if it is taken.
+            preferred_port: Port to take if it is free and `port` is not given.
+            heap_mb: Largest Java heap, in MiB.
+            java_options: Further Java options.
+            listener: Receives the progress of download and start.
         """
         super().__init__(DYNAMODB_LOCAL, data_dir, heap_mb, java_options, listener)
         self._in_memory = data_dir is None
@@ -107,9 +107,11 @@ class DynamoDbBrick(JavaServer):
         return answers_list_tables(LOOPBACK, self.port)
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Ends it after a moment in which it commits. It answers transactions before that: what is written until the very end
-        may be gone after it, however it ends (in each of 4 rounds one of 8 clients that wrote without a pause found its last
-        one taken back). To take a store away that loses nothing, `pause` it.
+        """Ends the server after a moment in which it commits.
+
+        The server answers transactions before it commits them, so the last writes before any end may be lost. (In each
+        of 4 rounds one of 8 clients that wrote without a pause lost its last write.) To take a store away without loss,
+        `pause` it.
         """
         if self.running:
             time.sleep(COMMITTED_AFTER_S)
@@ -118,7 +120,7 @@ class DynamoDbBrick(JavaServer):
 
 def answers_list_tables(host: str, port: int) -> bool:
     """Whether a DynamoDB Local answers at `host:port` within a second."""
-    # By hand and not by the AWS client: that takes a second to import, as long as the server takes to start.
+    # Without the AWS client, which takes a second to import, as long as the server takes to start.
     connection = http.client.HTTPConnection(host, port, timeout=ASK_TIMEOUT_S)
     try:
         connection.request("POST", "/", body="{}", headers=_LIST_TABLES)
@@ -129,7 +131,7 @@ def answers_list_tables(host: str, port: int) -> bool:
         connection.close()
 
 
-#: The server wants a signature of the right form and does not check it.
+#: The server requires a well-formed signature and does not check it.
 _LIST_TABLES = {
     "Content-Type": "application/x-amz-json-1.0",
     "X-Amz-Target": "DynamoDB_20120810.ListTables",

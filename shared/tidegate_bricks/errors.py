@@ -1,14 +1,14 @@
-"""What can go wrong with a local brick; each error says what happened and what to do next."""
+"""Errors of local bricks; each says what happened and what to do next."""
 
 from pathlib import Path
 
 
 class BrickUnavailable(Exception):
-    """The machine lacks something that a local brick needs; the user can put it there.
+    """The machine lacks something that a local brick needs, and the user can provide it.
 
     Attributes:
-        what: What is missing or in the way, as a clause without a full stop.
-        remedy: What the user can do about it.
+        what: Missing or obstructing thing, as a clause without a full stop.
+        remedy: Action for the user.
     """
 
     def __init__(self, what: str, remedy: str) -> None:
@@ -21,8 +21,8 @@ class BrickFailed(Exception):
     """A server did not start, or is not in the state that a call needs.
 
     Attributes:
-        what: What happened, to which brick.
-        log_path: The server's log, None where there is none yet.
+        what: What happened to which brick.
+        log_path: Log of the server; None before it has one.
     """
 
     def __init__(self, what: str, log_path: Path | None = None, log_tail: str = "") -> None:
@@ -36,4 +36,4 @@ class BrickFailed(Exception):
 
 
 class PortTaken(BrickFailed):
-    """Somebody else listens on the port; where nobody asked for this very port, another one will do."""
+    """Another process listens on the port. If the caller did not require this port, another one is tried."""

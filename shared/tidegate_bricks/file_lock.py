@@ -1,4 +1,4 @@
-"""A lock between processes: a file that at most one of them holds, freed by the kernel when its holder dies."""
+"""A lock between processes: a file that at most one of them locks; the kernel frees it when that process dies."""
 
 import fcntl
 import os
@@ -7,17 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-#: How often a waiting process asks again; nothing waits for a lock often enough for this to matter. Seconds.
+#: Seconds between two attempts of a waiting process; locks are rarely awaited, so this does not matter.
 POLL_INTERVAL_S = 0.1
 
 
 class FileLock:
-    """An exclusive `flock` on a file, made where it is missing and left lying when it is freed.
+    """An exclusive `flock` on a file, which is created if missing and kept after the release.
 
-    Child processes that inherit the descriptor hold the lock with us: it is free once all of them are gone.
+    Child processes that inherit the descriptor share the lock: it is free once all of them have ended.
 
     Attributes:
-        descriptor: The open descriptor while the lock is held.
+        path: The file.
+        descriptor: Open descriptor while the lock is held.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,11 +31,11 @@ class FileLock:
         return self._descriptor
 
     def acquire(self, timeout_s: float, on_wait: Callable[[], None] = lambda: None) -> bool:
-        """Takes the lock, or returns False where somebody else still holds it after `timeout_s` seconds.
+        """Takes the lock, or returns False if another process still holds it after `timeout_s` seconds.
 
         Args:
-            timeout_s: How long to wait; 0 asks once.
-            on_wait: Called every `POLL_INTERVAL_S` while somebody else holds it; may raise to give up.
+            timeout_s: Time to wait; 0 tries once.
+            on_wait: Called every `POLL_INTERVAL_S` during the wait; may raise to give up.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -48,9 +49,9 @@ class FileLock:
         return False
 
     def release(self) -> None:
-        """Frees our hold. May be called again."""
+        """Releases the lock of this process. Idempotent."""
         if self._descriptor is not None:
-            # Closing and not unlocking: unlocking would take it from the children that inherited it as well.
+            # Closed and not unlocked: unlocking would also release it for the children that inherited it.
             os.close(self._descriptor)
             self._descriptor = None
 

@@ -1,4 +1,6 @@
-"""Starts a command under the guard and gives it orders; see `child_watcher.py` for why it cannot outlive us."""
+"""Starts a command under the guard and gives it orders; `child_watcher.py` explains why the command cannot outlive this
+process.
+"""
 
 import contextlib
 import os
@@ -22,14 +24,14 @@ class GuardedProcess:
 
         Args:
             command: Program and arguments.
-            output: Descriptor for what the command prints; the caller may close its own copy afterwards.
+            output: Descriptor for the command's output; the caller may close its own copy afterwards.
             inherited: Descriptors that the command keeps open while it lives.
 
         Raises:
             OSError: The command could not be started; `output` says why.
         """
         self._guard = subprocess.Popen(
-            # -I and -S: neither the user's environment nor site-packages can change or slow what the guard does.
+            # -I and -S: neither the user's environment nor site-packages can change or slow the guard.
             [sys.executable, "-I", "-S", str(GUARD), *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -54,7 +56,7 @@ class GuardedProcess:
         return self._guard.poll() is None
 
     def terminate(self) -> None:
-        # A stopped process would keep the request to end until it continues.
+        # Continued first: a stopped process would react to SIGTERM only after it continues.
         self._order(b"CT")
 
     def kill(self) -> None:
@@ -67,14 +69,14 @@ class GuardedProcess:
         self._order(b"C")
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """Returns the command's exit status (128 + n after signal n), or None where it still runs after `timeout_s`."""
+        """Returns the command's exit status (128 + n after signal n), or None if it still runs after `timeout_s`."""
         try:
             return self._guard.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
 
     def close(self) -> None:
-        """Ends the command at once where it still runs, and frees the pipe. May be called again."""
+        """Kills the command if it still runs, and frees the pipe. Idempotent."""
         assert self._guard.stdin is not None
         if not self._guard.stdin.closed:
             self._guard.stdin.close()
@@ -84,6 +86,6 @@ class GuardedProcess:
         assert self._guard.stdin is not None
         if self._guard.stdin.closed:
             return
-        # Where it has ended meanwhile there is nothing left to order.
+        # If the command has ended, the order is void.
         with contextlib.suppress(BrokenPipeError):
             os.write(self._guard.stdin.fileno(), order)

@@ -1,7 +1,7 @@
-"""Fetches published modules with the Ivy that comes inside PySpark: no other build tool has to be installed.
+"""Fetches published modules with the Ivy inside PySpark, so that no other build tool is needed.
 
-Ivy asks its own default repository. A settings file named in `TIDEGATE_IVY_SETTINGS` sends it elsewhere, for instance to a
-company's mirror; proxies are set as for every Java program (`JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=…`).
+Ivy queries its own default repository. A settings file named in `TIDEGATE_IVY_SETTINGS` selects another one, for
+instance a company's mirror. Proxies are set as for every Java program (`JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=…`).
 """
 
 import importlib.util
@@ -20,12 +20,12 @@ from tidegate_bricks.java_runtime import Java
 from tidegate_bricks.releases import Release
 
 SETTINGS_VARIABLE = "TIDEGATE_IVY_SETTINGS"
-#: A cold fetch took 36 s (Kafka) and 77 s (DynamoDB Local) on a fast line; this allows for one that is ten times slower.
+#: Seconds. A cold fetch took 36 s (Kafka) and 77 s (DynamoDB Local) on a fast line; a line ten times slower is allowed for.
 FETCH_TIMEOUT_S = 900.0
-#: Complaints of Ivy's that an error shows: the first name the cause, an unreachable host or a missing file.
+#: Most complaints of Ivy that an error shows: the first ones name the cause, an unreachable host or a missing file.
 COMPLAINTS_MAX = 2
 
-#: The classifier tells a module's variants apart; without it, two of them would overwrite each other.
+#: Includes the classifier, which distinguishes a module's variants; without it, two variants would overwrite each other.
 FILE_PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
 
 
@@ -46,20 +46,20 @@ def find_ivy() -> Path:
 
 
 def retrieve(release: Release, java: Java, ivy: Path, workspace: Path, listener: ProgressListener) -> Path:
-    """Downloads a release and all that it needs.
+    """Downloads a release with all its dependencies.
 
     Args:
-        release: What to fetch.
-        java: Runs Ivy.
-        ivy: Ivy's jar.
-        workspace: An empty folder for this download alone; Ivy's own cache and home lie in it.
-        listener: Told of each file.
+        release: Release to fetch.
+        java: Java that runs Ivy.
+        ivy: Jar of Ivy.
+        workspace: Empty folder for this download only; Ivy's own cache and home are in it.
+        listener: Receives the progress of each file.
 
     Returns:
         The folder in `workspace` with the files.
 
     Raises:
-        BrickUnavailable: Not everything could be had.
+        BrickUnavailable: Some files could not be downloaded.
     """
     files = workspace / "files"
     for folder in (files, workspace / "home", workspace / "cache"):
@@ -69,7 +69,7 @@ def retrieve(release: Release, java: Java, ivy: Path, workspace: Path, listener:
     reading, writing = os.pipe()
     process = GuardedProcess(_command(java, ivy, workspace, description, files, os.environ), output=writing)
     os.close(writing)
-    # Ivy has no limit of its own for a connection that stays open and silent.
+    # Ivy has no time-out for a connection that stays open and silent.
     watchdog = threading.Timer(FETCH_TIMEOUT_S, process.kill)
     watchdog.start()
     try:
@@ -92,10 +92,10 @@ def retrieve(release: Release, java: Java, ivy: Path, workspace: Path, listener:
 
 
 class IvyReport:
-    """Reads what Ivy prints while it works.
+    """Parses Ivy's output during a download.
 
     Attributes:
-        progress: As of the last line that changed it.
+        progress: Progress after the last line that changed it.
     """
 
     def __init__(self, start: Progress) -> None:
@@ -103,7 +103,7 @@ class IvyReport:
         self._complaints: list[str] = []
 
     def read(self, line: str) -> bool:
-        """Takes one line; returns whether it changed the progress."""
+        """Parses one line; returns whether it changed the progress."""
         if re.match(r"\s+found ", line):
             self.progress = replace(self.progress, files_done=self.progress.files_done + 1)
         elif line.startswith("downloading ") and self.progress.stage is Stage.RESOLVING:
@@ -127,7 +127,7 @@ class IvyReport:
 
 
 def describe(release: Release) -> str:
-    """Returns the release as an Ivy file: its modules, and what they need at run time."""
+    """Returns the release as an Ivy file: its modules with their runtime dependencies."""
     dependencies = "".join(
         f"<dependency org={quoteattr(module.organisation)} name={quoteattr(module.name)} "
         f'rev={quoteattr(module.revision)} conf="default->default"/>'
@@ -148,7 +148,7 @@ def _command(
     settings = environment.get(SETTINGS_VARIABLE)
     return [
         str(java.executable),
-        # A home of its own: a local Maven repository that holds a module's description without its jar makes Ivy fail.
+        # A separate home: a local Maven repository that holds a module's description without its jar makes Ivy fail.
         f"-Duser.home={workspace / 'home'}",
         "-jar",
         str(ivy),

@@ -1,7 +1,7 @@
-"""The bricks' jars in the user's cache: fetched once, checked at each use, never shared with others.
+"""The bricks' jars in the user's cache: fetched once, checked at each use, never redistributed.
 
-Two processes that need them at once fetch them once. DynamoDB Local comes under its own licence: it is downloaded by the
-user's machine and never part of what tidegate distributes.
+Two processes that need them at once fetch them once. DynamoDB Local has its own licence: the
+user's machine downloads it, and tidegate's distribution never contains it.
 """
 
 import os
@@ -18,12 +18,12 @@ from tidegate_bricks.jar_checksums import Manifest, summary
 from tidegate_bricks.java_runtime import Java, find_java
 from tidegate_bricks.releases import Release
 
-#: A download that differs from the manifest is tried once more: a broken line mends, a changed file does not.
+#: Most fetches. A download that differs from the manifest is tried once more: that helps after a broken line, not after a changed file.
 FETCHES_MAX = 2
-#: Another process that fetches the same files needs at most this, and then it has given up.
+#: Seconds. Longest time that another process needs to fetch the same files, before it gives up.
 LOCK_TIMEOUT_S = FETCHES_MAX * FETCH_TIMEOUT_S + 30.0
 
-#: Fetches a release into the (empty) workspace and returns the folder with its files.
+#: Fetches a release into the empty workspace and returns the folder with its files.
 Fetch = Callable[[Release, Path, ProgressListener], Path]
 
 
@@ -49,17 +49,18 @@ def ensure_jars(
     cache: Path | None = None,
     fetch: Fetch | None = None,
 ) -> Path:
-    """Returns the folder that holds exactly the files of `release`, after fetching them where need be.
+    """Returns the folder that holds exactly the files of `release`; fetches them if necessary.
 
     Args:
-        release: The brick.
-        listener: Told of each step; whatever it raises ends the download.
-        java: Runs the download; the machine's own by default.
-        cache: The cache folder, `cache_root()` by default.
-        fetch: Replaces the download, in tests.
+        release: Release of the brick.
+        listener: Receives each step; an exception of it ends the download.
+        java: Java that runs the download; by default the machine's own.
+        cache: Cache folder, by default `cache_root()`.
+        fetch: Replacement of the download, for tests.
 
     Raises:
-        BrickUnavailable: No Java, no PySpark, no network, or files that differ from the manifest even when fetched anew.
+        BrickUnavailable: Java, PySpark or the network is missing, or the files differ from the manifest even after
+            another fetch.
     """
     bricks = (cache or cache_root()) / "bricks"
     folder = bricks / release.name
@@ -74,7 +75,7 @@ def ensure_jars(
                 f"another process has been fetching {release.title} for {LOCK_TIMEOUT_S:.0f} s",
                 f"end the process that holds {lock.path}",
             )
-        # Whoever held the lock before may have fetched them already.
+        # The process that held the lock before may have fetched them already.
         if manifest.problems(folder):
             _fetch_into(folder, release, manifest, fetch or _download_with(java), listener)
     return folder
@@ -86,7 +87,7 @@ def _make_writable(bricks: Path) -> None:
     except OSError as refusal:
         raise BrickUnavailable(
             f"the cache folder {bricks} cannot be made ({refusal.strerror})",
-            "name a folder of yours in TIDEGATE_CACHE",
+            "name a writable folder in TIDEGATE_CACHE",
         ) from refusal
 
 
@@ -112,9 +113,9 @@ def _fetch_into(folder: Path, release: Release, manifest: Manifest, fetch: Fetch
 def _fetch_once(
     folder: Path, release: Release, manifest: Manifest, fetch: Fetch, listener: ProgressListener
 ) -> list[str]:
-    """Fetches next to `folder` and moves the files there when they are right; returns what is wrong otherwise."""
+    """Fetches next to `folder` and moves the files there if they are right; returns the problems otherwise."""
     prefix = f".{release.name}-"
-    # We hold the lock, so what lies there under this prefix was left behind by a process that was killed.
+    # This process holds the lock, so folders with this prefix were left by a killed process.
     for abandoned in folder.parent.glob(f"{prefix}*"):
         shutil.rmtree(abandoned, ignore_errors=True)
     workspace = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
@@ -133,7 +134,7 @@ def _fetch_once(
 
 
 def _drop_strangers(files: Path, manifest: Manifest) -> None:
-    """Deletes what came along unasked: Ivy brings sources and documentation of some modules."""
+    """Deletes files that the manifest lacks: Ivy also fetches sources and documentation of some modules."""
     for file in files.iterdir():
         if file.name not in manifest.digests:
             file.unlink()

@@ -1,7 +1,7 @@
-"""Which files a brick consists of, by SHA-256: committed with the package, checked at each use.
+"""SHA-256 checksums of a brick's files: committed with the package, checked at each use.
 
-The format is that of `sha256sum`, so a new release's manifest is made by `sha256sum *` in the folder of its files. All
-95 MB of both bricks take 0.07 s to check (measured), less than a JVM needs to start; so there is no cheaper, weaker check.
+It has the format of `sha256sum`, so `sha256sum *` in the folder of a new release writes its manifest. Checking all
+95 MB of both bricks takes 0.07 s (measured), less than a JVM needs to start; so there is no cheaper, weaker check.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("manifests")
-#: Problems that an error message lists; the rest would only repeat what happened.
+#: Most problems that an error message lists.
 PROBLEMS_SHOWN_MAX = 3
 
 
@@ -21,12 +21,12 @@ class Manifest:
     digests: Mapping[str, str]
 
     def problems(self, folder: Path) -> list[str]:
-        """Returns what is wrong with the files in `folder`, empty where they are exactly what the manifest names."""
+        """Returns the problems with the files in `folder`; empty if they are exactly those of the manifest."""
         if not folder.is_dir():
             return [f"{folder} is missing"]
         present = {entry.name for entry in folder.iterdir()}
         missing = [f"{name} is missing" for name in sorted(self.digests.keys() - present)]
-        # Java loads whatever lies there, so a file too many is as wrong as one too few.
+        # Java loads all files in the folder, so an extra file is as wrong as a missing one.
         surplus = [f"{name} does not belong there" for name in sorted(present - self.digests.keys())]
         different = [
             f"{name} has other content than the manifest says"

@@ -12,11 +12,11 @@ from tidegate_bricks.errors import BrickUnavailable
 
 #: Kafka 4's broker and DynamoDB Local 2.x are compiled for this release.
 JAVA_VERSION_MIN = 17
-#: Printing its properties takes a Java 0.1 s; more than this means that it hangs.
+#: Seconds. Printing its properties takes a Java 0.1 s; a longer run means that it hangs.
 PROBE_TIMEOUT_S = 30.0
 REMEDY = f"install a Java runtime {JAVA_VERSION_MIN} or newer and put it on PATH or name it in JAVA_HOME"
 
-#: Runs a command and returns all that it printed, or None where it cannot be run or fails.
+#: Runs a command and returns its whole output, or None if it cannot be run or fails.
 Probe = Callable[[list[str]], str | None]
 
 
@@ -27,8 +27,8 @@ class Java:
     Attributes:
         executable: The `java` program.
         version: Feature release, for instance 17.
-        architecture: What it runs as (`os.arch`): `amd64`, `aarch64`. Not always the machine's own.
-        system: The operating system as Java names it (`os.name`): `Linux`, `Mac OS X`.
+        architecture: Architecture that it runs as (`os.arch`): `amd64`, `aarch64`. Not always the machine's own.
+        system: Operating system in Java's words (`os.name`): `Linux`, `Mac OS X`.
     """
 
     executable: Path
@@ -41,8 +41,8 @@ def find_java(environment: Mapping[str, str] | None = None, probe: Probe | None 
     """Returns the first Java that is new enough.
 
     Args:
-        environment: Where JAVA_HOME and PATH are read; the process's own by default.
-        probe: Runs a candidate; replaced in tests.
+        environment: Source of JAVA_HOME and PATH; by default the process's own.
+        probe: Function that runs a candidate; tests replace it.
 
     Raises:
         BrickUnavailable: There is none, or all are too old.
@@ -64,7 +64,7 @@ def run_probe(command: list[str]) -> str | None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError):
-        # macOS has a `java` that only says that there is no Java: as good as none.
+        # macOS has a `java` that only reports that there is no Java; it counts as none.
         return None
     return done.stdout + done.stderr
 

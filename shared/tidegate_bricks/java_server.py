@@ -1,6 +1,6 @@
-"""The life of one server process of Java's: ports, data folder, start until it answers, end, freeze.
+"""Life of one Java server process: ports, data folder, start until it answers, end, pause.
 
-Subclasses say what is particular to Kafka and to DynamoDB Local. Not promised: that a chosen port is still free when the
+Subclasses add the parts of Kafka and of DynamoDB Local. Not promised: that a chosen port is still free when the
 server binds it (such a start is tried again with another port), and anything on Windows.
 """
 
@@ -24,18 +24,17 @@ from tidegate_bricks.readiness import launch
 from tidegate_bricks.releases import Release
 from tidegate_bricks.server_folder import DataFolder
 
-#: Flags for a small server on a laptop: the quick compiler only and one collector thread halve the CPU of a start
+#: Flags for a small server on a laptop: with the quick compiler only and one collector thread a start takes half the CPU
 #: (2.0 instead of 3.6 s for Kafka, measured).
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
-#: Whose value `nice -n` is given for servers: below 0 they run before what only computes. Every row of DynamoDB Local's goes through
-#: several of its threads, and on cores that others keep busy each of those waits for its turn: a batch of 25 rows took 326
-#: to 670 ms, and with -10 23 to 136 ms (three turns in one run). Tests set it where they may; nobody else needs it.
+#: Variable with the value of `nice -n` for servers; below 0 they run before processes that only compute. Every row of DynamoDB Local
+#: passes several of its threads, and on busy cores each of them waits. So a batch of 25 rows took 326
+#: to 670 ms, and with -10 23 to 136 ms (three turns in one run). Only tests set it, where they may.
 NICE_VARIABLE = "TIDEGATE_TEST_BRICKS_NICE"
-#: Whose value names a folder with archives of loaded classes (`class_archive`). Kafka's start takes 2.3 instead of 3.7 CPU-s with its
-#: archive (median of 3, load 5), which has 50 MB and takes 5 CPU-s to write. So it pays for tests, which start dozens of brokers;
-#: nobody else sets it.
+#: Variable that names a folder with archives of loaded classes (`class_archive`). With its archive Kafka's start takes 2.3 instead of
+#: 3.7 CPU-s (median of 3, load 5). The archive has 50 MB and takes 5 CPU-s to write. So it pays only for tests, which start dozens of brokers.
 ARCHIVES_VARIABLE = "TIDEGATE_TEST_BRICKS_ARCHIVES"
-#: Starts with other ports before giving up; each needs somebody to take a port within the second after it was chosen.
+#: Most starts with other ports; each needs another process to take a port within the second after it was chosen.
 PORT_CHOICES_MAX = 3
 
 
@@ -43,7 +42,7 @@ class JavaServer(ABC):
     """One server; a context manager that starts and stops it.
 
     Attributes:
-        release: What runs.
+        release: Release of the server.
     """
 
     def __init__(
@@ -60,18 +59,18 @@ class JavaServer(ABC):
         self._listener = listener
         self._process: LoggedProcess | None = None
         self._answered_once = False
-        # One life at a time; whoever wants to end it asks first, so that a start under way lets go of the lock.
+        # One start or stop at a time. A stop first sets `_asked_to_end`, so that a running start releases the lock.
         self._life = threading.RLock()
         self._asked_to_end = threading.Event()
 
-    # What is particular to a server.
+    # Parts that differ between servers.
 
     @abstractmethod
     def choose_ports(self) -> None:
-        """Chooses the ports of the next start; called until a start succeeded, then never again.
+        """Chooses the ports of the next start; called until a start has succeeded, then never again.
 
         Raises:
-            PortTaken: A port that the caller asked for is not free.
+            PortTaken: A port that the caller requires is not free.
         """
 
     @abstractmethod
@@ -84,18 +83,18 @@ class JavaServer(ABC):
 
     @abstractmethod
     def answers(self) -> bool:
-        """Asks the server something as a client would; must return within about a second."""
+        """Queries the server as a client would; must return within about a second."""
 
     @property
     @abstractmethod
     def port(self) -> int:
-        """Where clients connect, once the ports are chosen."""
+        """Port for clients, once the ports are chosen."""
 
     @property
     @abstractmethod
     def endpoint(self) -> str: ...
 
-    # What is the same for all.
+    # Parts that all servers share.
 
     @property
     def name(self) -> str:
@@ -103,7 +102,7 @@ class JavaServer(ABC):
 
     @property
     def data_dir(self) -> Path:
-        """Its folder: data, configuration, log."""
+        """Folder of the server: data, configuration, log."""
         return self._folder.path
 
     @property
@@ -202,7 +201,7 @@ class JavaServer(ABC):
     def _start_on_some_port(self, java: Java, jars: Path, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         for choice in range(1, PORT_CHOICES_MAX + 1):
-            # A server that clients know comes back where it was.
+            # A restarted server keeps its port, because clients know it.
             if not self._answered_once:
                 self.choose_ports()
             try:
@@ -221,25 +220,26 @@ class JavaServer(ABC):
 
 
 def _prefix(environment: Mapping[str, str]) -> Sequence[str]:
-    """Returns what stands before the command, and becomes it."""
+    """Returns the program that precedes the command and then becomes it."""
     niceness = environment.get(NICE_VARIABLE)
     return ("nice", "-n", niceness) if niceness else ()
 
 
 def class_archive(folder: Path, java: Java, jars: Path) -> Path:
-    """Returns the path in `folder` of the archive of classes that this Java loads from these jars; nobody may have written it yet.
+    """Returns the path in `folder` of the archive of classes that this Java loads from these jars. The archive may not
+    exist yet.
 
     Raises:
-        OSError: There is no such Java, or no such folder of jars.
+        OSError: The Java or the folder of jars does not exist.
     """
-    # The JVM ignores an archive of another Java or of other jars. So each pair has a name of its own.
+    # The JVM ignores an archive of another Java or of other jars, so each pair has its own name.
     program = java.executable.resolve()
     pair = f"{program} {program.stat().st_mtime_ns} {jars} {jars.stat().st_mtime_ns}"
     return folder / f"{jars.name}-{hashlib.sha256(pair.encode()).hexdigest()[:16]}.jsa"
 
 
 def archived_classes(environment: Mapping[str, str], java: Java, jars: Path) -> Sequence[str]:
-    """Returns the option by which the JVM takes classes from an archive, where there is one."""
+    """Returns the option by which the JVM uses an archive of classes, if there is one."""
     folder = environment.get(ARCHIVES_VARIABLE)
     if not folder:
         return ()

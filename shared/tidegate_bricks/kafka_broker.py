@@ -17,14 +17,14 @@ from tidegate_bricks.kafka_storage import cluster_id_of, format_storage
 from tidegate_bricks.releases import KAFKA
 
 LOG_SETTINGS = Path(__file__).with_name("kafka_log4j2.properties")
-#: Enough for hundreds of topic partitions and 8 MiB batches; the process then takes about 220 MB of memory (measured).
+#: Heap limit, MiB: enough for hundreds of topic partitions and 8 MiB batches. The process then takes about 220 MB of memory (measured).
 HEAP_MB = 512
-#: How long one question to a starting broker may take; it is asked again. Seconds.
+#: Seconds. Time-out of one query to a starting broker; it is repeated.
 ASK_TIMEOUT_S = 1.0
 
 
 class KafkaBrick(JavaServer):
-    """A broker whose data lie in one folder and survive restarts, also hard ones.
+    """A broker with its data in one folder, which survive restarts, also hard ones.
 
     Attributes:
         bootstrap_servers: `host:port` for clients, once it was started.
@@ -46,15 +46,15 @@ class KafkaBrick(JavaServer):
         """Prepares a broker; `start` runs it.
 
         Args:
-            data_dir: Its folder, made where missing; None for one that goes with this object.
-            port: Clients' port; if given, no other one will do.
-            preferred_port: Taken where it is free and `port` is not given.
-            controller_port: The controller's port; if given, no other one will do.
-            extra_listeners: Further ways in, for fault proxies.
-            extra_config: Broker settings that win over ours.
-            heap_mb: Java's largest heap, in MiB.
-            java_options: Further options of Java's.
-            listener: Told of download and start.
+            data_dir: Folder of its data, created if missing; None uses one that is removed with this object.
+            port: Required port for clients; the start fails if it is taken.
+            preferred_port: Port to take if it is free and `port` is not given.
+            controller_port: Required port of the controller.
+            extra_listeners: Further listeners, for fault proxies.
+            extra_config: Broker settings that override ours.
+            heap_mb: Largest Java heap, in MiB.
+            java_options: Further Java options.
+            listener: Receives the progress of download and start.
         """
         super().__init__(KAFKA, data_dir, heap_mb, java_options, listener)
         self._wanted_port = port
@@ -103,16 +103,18 @@ class KafkaBrick(JavaServer):
         return [*common, "kafka.Kafka", str(settings)]
 
     def answers(self) -> bool:
-        # The identity, since another broker could have taken the port.
+        # Compares the cluster id, because another broker could have taken the port.
         cluster_id = answering_cluster(self.endpoint)
         return cluster_id is not None and cluster_id == cluster_id_of(self.data_dir / "log")
 
 
 def answering_cluster(bootstrap_servers: str) -> str | None:
-    """Returns the cluster id of the one broker at `host:port`, or None where none answers, ready to lead, within a second."""
+    """Returns the cluster id of the one broker at `host:port`, or None if none answers, ready to lead, within a
+    second.
+    """
     host, _, port = bootstrap_servers.rpartition(":")
     try:
-        # Asked first, since the client takes its time over a port where nobody listens.
+        # A plain connection first, because the client is slow to notice a port without a listener.
         socket.create_connection((host, int(port)), timeout=ASK_TIMEOUT_S).close()
         client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
         metadata = client.list_topics(timeout=ASK_TIMEOUT_S)

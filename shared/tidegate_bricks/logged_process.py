@@ -1,4 +1,4 @@
-"""A guarded process that writes to a log file, and what it wrote there."""
+"""A guarded process that writes to a log file, and access to its output there."""
 
 import os
 from collections.abc import Sequence
@@ -6,19 +6,19 @@ from pathlib import Path
 
 from tidegate_bricks.guarded_process import GuardedProcess
 
-#: A log that has grown beyond this is set aside at the next start; the one before it is dropped. Bytes.
+#: Bytes. A log larger than this is renamed at the next start, which drops the renamed log before it.
 LOG_BYTES_MAX = 8 * 1024 * 1024
-#: How much of a log's end is read for an error: more than its last lines need. Bytes.
+#: Bytes read from a log's end for an error; more than its last lines need.
 TAIL_BYTES_MAX = 64 * 1024
-#: Lines that an error shows: a Java stack trace's head, and still one screen.
+#: Lines that an error shows: the head of a Java stack trace, within one screen.
 TAIL_LINES_MAX = 25
 
 
 class LoggedProcess(GuardedProcess):
-    """A process that appends what it prints to a log.
+    """A process that appends its output to a log.
 
     Attributes:
-        log_path: The log, which earlier processes may have written to as well.
+        log_path: Log, which may also hold output of earlier processes.
     """
 
     def __init__(self, command: Sequence[str], log_path: Path, inherited: Sequence[int] = ()) -> None:

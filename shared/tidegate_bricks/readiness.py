@@ -7,9 +7,9 @@ from tidegate_bricks.errors import BrickFailed, PortTaken
 from tidegate_bricks.free_ports import listens
 from tidegate_bricks.logged_process import LoggedProcess
 
-#: How often a starting server is asked whether it answers. Seconds.
+#: Seconds between two checks whether a starting server answers.
 READY_POLL_INTERVAL_S = 0.05
-#: What both servers print when somebody else listens on their port.
+#: Text that both servers print when another process listens on their port.
 PORT_TAKEN_WORDS = "Address already in use"
 
 
@@ -19,14 +19,14 @@ def launch(
     """Returns the process once it answers; in all other cases ends it.
 
     Args:
-        title: How messages call the server.
+        title: Name of the server in messages.
         process: The server, just started.
-        port: Where it will listen; an answer counts only if it is the one who listens there.
-        answers: Asks it as a client would; what it raises ends the wait.
-        deadline: On the monotonic clock, in seconds.
+        port: Port of the server; an answer counts only if this process listens there.
+        answers: Queries the server as a client would; an exception of it ends the wait.
+        deadline: Deadline on the monotonic clock, in seconds.
 
     Raises:
-        PortTaken: It ended because somebody else listens on its port.
+        PortTaken: The server ended because another process listens on its port.
         BrickFailed: It ended for another reason, or did not answer until the deadline.
     """
     try:

@@ -1,4 +1,4 @@
-"""The releases of the bricks: what to ask the package repository for."""
+"""Releases of the bricks: the modules to fetch from the package repository."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from tidegate_bricks.jar_checksums import Manifest, load
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """Coordinates of one published module, which brings its dependencies along."""
+    """Coordinates of one published module; its dependencies are fetched with it."""
 
     organisation: str
     name: str
@@ -20,8 +20,8 @@ class Release:
 
     Attributes:
         name: Name and version; names the manifest and the folder in the cache.
-        title: How messages call it.
-        modules: What to fetch, with all dependencies.
+        title: Name in messages.
+        modules: Modules to fetch, with all dependencies.
     """
 
     name: str
@@ -37,7 +37,7 @@ KAFKA = Release(
     title="Kafka 4.1.1",
     modules=(
         Module("org.apache.kafka", "kafka_2.13", "4.1.1"),
-        # Without a binding for its logging interface the broker is mute, also about why it does not start.
+        # Without this binding for its logging interface the broker logs nothing, not even why it does not start.
         Module("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
     ),
 )

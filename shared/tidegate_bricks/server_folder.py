@@ -1,4 +1,4 @@
-"""A server's folder: given by the user or temporary, and used by one server at a time."""
+"""Folder of a server: given by the user or temporary, and used by one server at a time."""
 
 import shutil
 import tempfile
@@ -8,7 +8,7 @@ from pathlib import Path
 from tidegate_bricks.errors import BrickUnavailable
 from tidegate_bricks.file_lock import FileLock
 
-#: A server that was killed with its parent frees its folder within milliseconds; a living one does not. Seconds.
+#: Seconds. A server killed with its parent frees its folder within milliseconds; a living server does not free it.
 FOLDER_TIMEOUT_S = 10.0
 
 
@@ -16,15 +16,15 @@ class DataFolder:
     """The folder of one server.
 
     Attributes:
-        path: Absolute; made when the folder is first taken.
+        path: Absolute path; created when the folder is first taken.
     """
 
     def __init__(self, path: Path | None, title: str) -> None:
-        """Takes note of the folder.
+        """Stores the path; `take` creates the folder.
 
         Args:
-            path: The user's folder, or None for a temporary one that goes when this object goes.
-            title: How messages call the server.
+            path: Folder of the user, or None for a temporary one that is removed with this object.
+            title: Name of the server in messages.
         """
         if path is None:
             path = Path(tempfile.mkdtemp(prefix="tidegate-"))
@@ -35,11 +35,11 @@ class DataFolder:
 
     @property
     def lock_descriptor(self) -> int:
-        """What the server inherits: the folder is ours until all that hold this are gone."""
+        """Descriptor for the server to inherit: the folder stays locked until all processes that hold it have ended."""
         return self._lock.descriptor
 
     def take(self, timeout_s: float = FOLDER_TIMEOUT_S) -> None:
-        """Makes the folder ours alone.
+        """Locks the folder for this server.
 
         Raises:
             BrickUnavailable: Another server uses it.
@@ -52,5 +52,5 @@ class DataFolder:
             )
 
     def release(self) -> None:
-        """Ends our hold. May be called again."""
+        """Releases the folder. Idempotent."""
         self._lock.release()

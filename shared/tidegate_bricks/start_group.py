@@ -1,4 +1,4 @@
-"""Starts several bricks at once, all or none; their downloads run side by side as well."""
+"""Starts several bricks concurrently, all or none, downloads included."""
 
 import time
 from collections.abc import Sequence
@@ -8,24 +8,24 @@ from tidegate_bricks.local_server import START_TIMEOUT_S, Brick
 
 
 def start_together(bricks: Sequence[Brick], timeout_s: float = START_TIMEOUT_S) -> list[float]:
-    """Starts bricks side by side; returns the seconds that each took, its download included.
+    """Starts bricks concurrently; returns the seconds that each took, its download included.
 
-    As soon as one fails, or Ctrl-C comes, all others are stopped, also those that are still on their way.
+    If one fails, or Ctrl-C comes, all others are stopped at once, also those that are still starting.
 
     Raises:
-        BrickUnavailable: As `Brick.start`.
-        BrickFailed: Likewise.
+        BrickUnavailable: See `Brick.start`.
+        BrickFailed: See `Brick.start`.
     """
     try:
         return _started_together(bricks, timeout_s)
     except BaseException:
-        # Again, now that nothing is under way: one may have begun to start just after it was told to stop.
+        # Stop again now that all calls have returned: a start may have begun just after the first stop.
         stop_together(bricks)
         raise
 
 
 def stop_together(bricks: Sequence[Brick]) -> None:
-    """Stops bricks side by side."""
+    """Stops bricks concurrently."""
     with ThreadPoolExecutor(max_workers=len(bricks)) as pool:
         for stop in [pool.submit(brick.stop) for brick in bricks]:
             stop.result()
@@ -39,7 +39,7 @@ def _started_together(bricks: Sequence[Brick], timeout_s: float) -> list[float]:
             for start in done:
                 start.result()
         except BaseException:
-            # Leaving the pool waits for every start, so those that are under way must end first.
+            # Leaving the pool waits for every start, so the running ones must be stopped first.
             stop_together(bricks)
             raise
     return [start.result() for start in starts]

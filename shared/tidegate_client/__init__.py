@@ -1,4 +1,4 @@
-"""What users import: a synchronous client with typed answers and errors, and builders of the schedules that it applies."""
+"""Library for users: a synchronous client with typed answers and errors, and builders for schedules."""
 
 from __future__ import annotations
 

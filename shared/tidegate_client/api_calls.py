@@ -1,4 +1,6 @@
-"""How the client calls the API: the exchange itself, pages, and writes with an id. Its methods stand in `client` and `operating`."""
+"""Exchange of the client with the API: pages, and writes with a request id. The methods are in `client` and
+`operator_calls`.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,15 @@ from tidegate_core.language.values.instants import format_instant, from_datetime
 DEFAULT_URL = "http://127.0.0.1:8080"
 BASE = "/api/v1"
 PAGE_SIZE = 200
-"""Items asked for at once by the methods that go through all pages."""
+"""Items per request of the methods that read all pages."""
 PAGE_SIZE_MAX = 1_000
-"""Items that the API gives at once."""
+"""Most items that the API returns at once."""
 
 _View = TypeVar("_View", bound=BaseModel)
 
 
 class Calls:
-    """Speaks with one API; `Client` says the rest."""
+    """Calls to one API, on which `Client` builds."""
 
     def __init__(
         self, url: str = DEFAULT_URL, timeout_s: float = TIMEOUT_S, transport: httpx2.BaseTransport | None = None
@@ -55,7 +57,7 @@ class Calls:
         self, method: str, path: str, body: Any, query: Mapping[str, Any], request_id: str | None
     ) -> ReceiptView:
         if request_id is None:
-            # A body may name it as the topic's requests do.
+            # The body may contain the id, as requests on the topic do.
             own = body.get("id") if isinstance(body, Mapping) else None
             request_id = own if isinstance(own, str) else str(uuid.uuid4())
         if not _can_be_a_header(request_id):
@@ -86,7 +88,7 @@ def _can_be_a_header(text: str) -> bool:
 
 @contextmanager
 def saying(once: str) -> Iterator[None]:
-    """Has errors say how a write is repeated: it may have been taken all the same, and its id is known to nobody but this call."""
+    """Adds to errors how to repeat a write: it may have been accepted, and only this call knows its id."""
     try:
         yield
     except (ApiUnavailable, ApiFailed) as error:

@@ -1,12 +1,13 @@
-"""The synchronous client: one method for each thing that the API can do, typed results, errors with a remedy.
+"""The synchronous client: one method for each action of the API, typed results, errors with a remedy.
 
     with Client("http://127.0.0.1:8080") as tidegate:
         tidegate.apply_schedule(spec)
         for run in tidegate.runs(namespace="flights"):
             print(run.id, run.state)
 
-Writes are awaited: they return the receipt of the shard's owner, or raise. Without a `request_id` one is made for each
-call. An error after which a write may have been taken names it: a repeat under the same id acts once. Thread-safe.
+A write waits for the receipt of the shard's owner and returns it, or raises. Without a `request_id` each call creates
+one. If a write may have been accepted in spite of an error, the error names the id: a repeat with the same id acts
+once. Thread-safe.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ from tidegate_client.views import (
 
 
 class Client(OperatorCalls):
-    """Speaks with one API.
+    """Client of one API.
 
     Args:
-        url: Its base URL.
-        timeout_s: For each exchange; the API itself answers writes within about 10 s.
-        transport: For tests.
+        url: Base URL of the API.
+        timeout_s: Time-out of each exchange; the API itself answers writes within about 10 s.
+        transport: Replacement of the network, for tests.
     """
 
     # -- schedules ----------------------------------------------------------------------------------------------------
@@ -55,8 +56,10 @@ class Client(OperatorCalls):
         suspended_from: datetime | None = None,
         suspended_to: datetime | None = None,
     ) -> Iterator[ScheduleView]:
-        """All schedules, page by page; with a bound those that somebody suspended at `suspended_from` <= since <
-        `suspended_to`, and are suspended still.
+        """Yields all schedules, page by page.
+
+        With a bound, yields only schedules that a user suspended at `suspended_from` <= since < `suspended_to` and that
+        are still suspended.
         """
         query = {"suspended_from": text_of(suspended_from), "suspended_to": text_of(suspended_to)}
         return self._all("/schedules", ScheduleView, {"namespace": namespace, **query})
@@ -65,12 +68,13 @@ class Client(OperatorCalls):
         return self._get(schedule_path(namespace, name), ScheduleView)
 
     def why_schedule(self, namespace: str, name: str, at: str | None = None) -> WhyView:
-        """Says why nothing more of a schedule runs now; with `at`, what became of that instant, or why nothing did.
+        """Returns why a schedule starts no further runs now; with `at`, the outcome of that instant, or why it has
+        none.
 
         Args:
-            namespace: The schedule's.
-            name: The schedule's.
-            at: RFC 3339, or a local time of the trigger's zone such as `2026-03-29T02:30`, which need not exist.
+            namespace: Namespace of the schedule.
+            name: Name of the schedule.
+            at: RFC 3339, or a local time in the trigger's zone such as `2026-03-29T02:30`, which may not exist.
         """
         path = f"{BASE}{schedule_path(namespace, name)}/why"
         return self._transport.ask(WhyView.model_validate, "GET", path, query={"at": at})
@@ -89,11 +93,12 @@ class Client(OperatorCalls):
 
         Args:
             spec: The document of `docs/schedules.md`; a program's `file` must be absolute.
-            expected_version: Compare-and-set; 0 means that it must not exist.
-            on_update: What becomes of what is pending: `keep_due`, `restart`, `carry`, `finish_old` or `finish_admitted`; None is the spec's own word.
+            expected_version: Compare-and-set; 0 requires that the schedule does not exist.
+            on_update: Treatment of pending jobs: `keep_due`, `restart`, `carry`, `finish_old` or `finish_admitted`;
+                None uses the spec's own value.
             actor: Who wants it, for the record.
             reason: Why, for the record.
-            request_id: See the module.
+            request_id: Id that makes a repeat act once; None creates one.
         """
         query = {"expected_version": expected_version, "on_update": on_update, "actor": actor, "reason": reason}
         path = schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
@@ -108,21 +113,22 @@ class Client(OperatorCalls):
         actor: str | None = None,
         reason: str | None = None,
     ) -> list[ReceiptView]:
-        """Applies up to 100 definitions: when one of them cannot be, nothing is.
+        """Applies up to 100 definitions; if one of them is invalid, none is applied.
 
-        All are looked at first, then each is a request of its own, at the version that it had. So each has its own
-        receipt, in order, and one that somebody else changed in between says `conflict`.
+        All are checked first; then each is its own request, at the version that it had. So each has its own
+        receipt, in order, and a schedule that was changed since has the receipt `conflict`.
 
         Args:
-            specs: The documents.
-            create_only: Whether one that exists is a conflict.
-            on_update: As for one.
+            specs: Documents of the schedules.
+            create_only: Whether an existing schedule is a conflict.
+            on_update: As for `apply_schedule`.
             actor: Who wants it, for the record.
             reason: Why, for the record.
 
         Raises:
             Conflict: Some exist, and nothing was applied.
-            InvalidRequest: Some are wrong, and nothing was applied; fields begin with their place, such as `[0].trigger`.
+            InvalidRequest: Some are invalid, and nothing was applied; fields begin with their place, such as
+                `[0].trigger`.
         """
         query = {
             "on_update": on_update,
@@ -136,7 +142,7 @@ class Client(OperatorCalls):
     def try_schedule(
         self, spec: Mapping[str, Any], *, expected_version: int | None = None, on_update: str | None = None
     ) -> DryRun:
-        """Checks a definition and says what applying it would do; changes nothing."""
+        """Checks a definition and returns what an apply would do; changes nothing."""
         path = schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
         query = {"dry_run": "true", "expected_version": expected_version, "on_update": on_update}
         return self._transport.ask(DryRun.model_validate, "PUT", BASE + path, query=query, body=dict(spec))
@@ -152,7 +158,7 @@ class Client(OperatorCalls):
         cancel_running: bool = False,
         request_id: str | None = None,
     ) -> ReceiptView:
-        """Deletes a schedule. Runs past the start gate are listed, and go on unless `cancel_running`."""
+        """Deletes a schedule. Runs past the start gate are listed, and continue unless `cancel_running` is set."""
         query: dict[str, Any] = {"expected_version": expected_version, "actor": actor, "reason": reason}
         if cancel_running:
             query["cancel_running"] = "true"
@@ -166,9 +172,10 @@ class Client(OperatorCalls):
         reason: str | None = None,
         cancel_running: bool = False,
     ) -> list[ReceiptView]:
-        """Deletes up to 100 schedules, as (namespace, name): when one of them does not exist (NotFound), none is.
+        """Deletes up to 100 schedules, given as (namespace, name). If one of them does not exist (NotFound), none is
+        deleted.
 
-        Each has its own receipt, in order; one that somebody else changed in between says `conflict`.
+        Each has its own receipt, in order; a schedule that was changed since the check has the receipt `conflict`.
         """
         query = {"actor": actor, "reason": reason, "cancel_running": "true" if cancel_running else None}
         body = [{"namespace": namespace, "name": name} for namespace, name in names]
@@ -177,13 +184,13 @@ class Client(OperatorCalls):
     def suspend_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
     ) -> ReceiptView:
-        """Stops a schedule. `fields`: `mode`, `until` (RFC 3339), `reason`, `actor`, `expected_version`."""
+        """Suspends a schedule. `fields`: `mode`, `until` (RFC 3339), `reason`, `actor`, `expected_version`."""
         return self._write("POST", f"{schedule_path(namespace, name)}/suspend", given(fields), {}, request_id)
 
     def resume_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
     ) -> ReceiptView:
-        """Lets a suspended schedule go on from now.
+        """Resumes a suspended schedule from now on.
 
         `fields`: `backlog`, `suspended_at` (RFC 3339: only that suspension), `reason`, `actor`, `expected_version`.
         """
@@ -196,20 +203,20 @@ class Client(OperatorCalls):
         namespace: str | None = None,
         **fields: Any,
     ) -> Iterator[tuple[ScheduleView, ReceiptView | TidegateError]]:
-        """Lets all go on that somebody suspended within a span, such as that of a repair; each is its own request.
+        """Resumes all schedules that were suspended within a span, such as that of a repair; each with its own request.
 
-        What began suspended, or was suspended at another time, stays so: each resume is a compare-and-set with the
-        suspension that was listed. Interrupted, it can be called again.
+        Schedules that began suspended, or were suspended at another time, stay suspended: each resume is a
+        compare-and-set with the listed suspension. After an interruption it can be called again.
 
         Args:
             suspended_from: Begin of the span.
-            suspended_to: Its end, which is not part of it.
-            namespace: Only of this one.
+            suspended_to: End of the span, exclusive.
+            namespace: Only schedules of this namespace.
             fields: `backlog`, `reason`, `actor`, for each of them.
 
         Yields:
-            Each schedule as it was, and the receipt; or why it stays: somebody else has moved it meanwhile, it takes no such
-            backlog, or nobody serves its shard now (AnswerPending: it goes on once somebody does).
+            Each schedule as it was, and its receipt or the reason why it stays suspended. It was changed since, it does
+            not support the backlog mode, or no node serves its shard now (AnswerPending: it resumes once a node does).
         """
         for view in self.schedules(namespace, suspended_from=suspended_from, suspended_to=suspended_to):
             since = None if view.suspension is None else text_of(view.suspension.since)
@@ -221,7 +228,7 @@ class Client(OperatorCalls):
     def trigger_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
     ) -> ReceiptView:
-        """Runs a schedule now; the receipt's `id` names the job and the run that comes of it.
+        """Runs a schedule now; the receipt's `id` names the job and its later run.
 
         `fields`: `reason`, `actor`, `expected_version`, `force_overlap`.
         """
@@ -230,7 +237,7 @@ class Client(OperatorCalls):
     # -- sources ------------------------------------------------------------------------------------------------------
 
     def sources(self, namespace: str | None = None) -> list[SourceView]:
-        """All sources; a cluster has at most 64."""
+        """Returns all sources; a cluster has at most 64."""
         query = {"namespace": namespace}
         return self._transport.ask(Page[SourceView].model_validate, "GET", f"{BASE}/sources", query=query).items
 
@@ -246,7 +253,9 @@ class Client(OperatorCalls):
         reason: str | None = None,
         request_id: str | None = None,
     ) -> ReceiptView:
-        """Creates a source (the document of `docs/events.md`) or replaces its mapping; what is produced afterwards is read."""
+        """Creates a source (the document of `docs/events.md`) or replaces its mapping. Records produced afterwards are
+        read.
+        """
         query = {"expected_version": expected_version, "actor": actor, "reason": reason}
         path = source_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
         return self._write("PUT", path, dict(spec), query, request_id)
@@ -261,7 +270,7 @@ class Client(OperatorCalls):
         reason: str | None = None,
         request_id: str | None = None,
     ) -> ReceiptView:
-        """Deletes a source; what is produced afterwards is no event."""
+        """Deletes a source. Records produced afterwards become no events."""
         query = {"expected_version": expected_version, "actor": actor, "reason": reason}
         return self._write("DELETE", source_path(namespace, name), None, query, request_id)
 
@@ -275,14 +284,14 @@ class Client(OperatorCalls):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Iterator[JobView]:
-        """All open jobs, those that still gather evidence first; in no order of time.
+        """Yields all open jobs: first those that gather evidence, then the others, in no order of time.
 
         Args:
-            namespace: Only of this one.
-            schedule: Only of schedules with this name.
-            state: Only in this state, or in one of these.
-            since: Only of this nominal instant or a later one.
-            until: Only before this one.
+            namespace: Only jobs of this namespace.
+            schedule: Only jobs of schedules with this name.
+            state: Only jobs in this state, or in one of these.
+            since: Only jobs with this nominal instant or a later one.
+            until: Only jobs with an earlier nominal instant.
         """
         query = {"namespace": namespace, "schedule": schedule, "state": _listed(state)}
         return self._all("/jobs", JobView, {**query, "since": text_of(since), "until": text_of(until)})
@@ -291,7 +300,7 @@ class Client(OperatorCalls):
         return self._get(job_path(job_id), JobView)
 
     def why_job(self, job_id: str) -> WhyView:
-        """Says what a job, or the run of the same id, waits for, or what became of it."""
+        """Returns what a job, or the run of the same id, waits for, or how it ended."""
         return self._get(f"{job_path(job_id)}/why", WhyView)
 
     def cancel_job(self, job_id: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
@@ -306,15 +315,15 @@ class Client(OperatorCalls):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[RunView]:
-        """The newest runs: open ones, then those that ended in the last 30 days, newest end first.
+        """Returns the newest runs: open ones, then those that ended in the last 30 days, newest end first.
 
         Args:
-            namespace: Only of this one.
-            schedule: Only of schedules with this name.
-            state: Only in this state, or in one of these.
+            namespace: Only runs of this namespace.
+            schedule: Only runs of schedules with this name.
+            state: Only runs in this state, or in one of these.
             limit: Most runs.
-            since: Only what ended then or later, or is open.
-            until: Only what ended before then.
+            since: Only runs that ended then or later, or are open.
+            until: Only runs that ended before then.
         """
         query = {
             "namespace": namespace,
@@ -332,7 +341,9 @@ class Client(OperatorCalls):
         return self._write("POST", f"{run_path(run_id)}/cancel", given(fields), {}, request_id)
 
     def release_run(self, run_id: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
-        """Ends a run that is `lost`, on your word that its program is gone: if it still runs, a further attempt runs beside it."""
+        """Ends a `lost` run when you are certain that its program is gone. If it still runs, a further attempt may run
+        concurrently.
+        """
         return self._write("POST", f"{run_path(run_id)}/release", given(fields), {}, request_id)
 
     def run_logs(
@@ -343,7 +354,7 @@ class Client(OperatorCalls):
         attempt: int | None = None,
         tail: int | None = None,
     ) -> LogView:
-        """Returns the piece of the log that begins at `offset` (bytes), or `tail` lines before the end; follow `next_offset`."""
+        """Returns the piece of the log from `offset` (bytes), or the last `tail` lines; continue at `next_offset`."""
         query = {"stream": stream, "offset": offset if tail is None else None, "attempt": attempt, "tail": tail}
         return self._transport.ask(LogView.model_validate, "GET", f"{BASE}{run_path(run_id)}/logs", query=query)
 
@@ -354,18 +365,22 @@ class Client(OperatorCalls):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Iterator[OccurrenceView]:
-        """The ledger: what became of each occurrence whose nominal instant lies in `since` <= nominal < `until`."""
+        """Yields the ledger: the outcome of each occurrence with a nominal instant in `since` <= nominal < `until`."""
         query = {"namespace": namespace, "schedule": schedule, "since": text_of(since), "until": text_of(until)}
         return self._all("/occurrences", OccurrenceView, query)
 
     # -- messages, events, requests -----------------------------------------------------------------------------------
 
     def send_message(self, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
-        """Delivers a payload to a topic at a time. `fields` as in a `message.send` request, whose `id` is the request id as well."""
+        """Delivers a payload to a topic at a time. `fields` as in a `message.send` request; its `id` is the request id
+        too.
+        """
         return self._write("POST", "/messages", _with_null(fields, "payload"), {}, request_id)
 
     def send_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[ReceiptView]:
-        """Sends up to 1,000 messages at once; each has its own receipt, in order. Give each an `id` to repeat it safely."""
+        """Sends up to 1,000 messages at once; each has its own receipt, in order. An `id` in each makes a repeat
+        safe.
+        """
         body = [dict(message) for message in messages]
         return self._transport.ask(_RECEIPTS, "POST", f"{BASE}/messages", body=body).items
 
@@ -387,9 +402,10 @@ class Client(OperatorCalls):
         return self._write("DELETE", "/messages", None, query, request_id)
 
     def send_event(self, **fields: Any) -> EventView:
-        """Puts an event on its topic; returns when the broker has acknowledged it.
+        """Appends an event to its topic; returns when the broker has acknowledged it.
 
-        Without an `id` one is made, so that what a proxy repeats counts once. An error after which it may have been taken names the id.
+        Without an `id` one is created, so that a proxy's repeat counts once. If the event may have been accepted in
+        spite of an error, the error names the id.
         """
         event = {"id": str(uuid.uuid4()), **_with_null(fields, "data")}
         with saying(f"under event id {event['id']} a repeat counts once"):
@@ -398,11 +414,11 @@ class Client(OperatorCalls):
             )
 
     def request(self, document: Mapping[str, Any]) -> ReceiptView:
-        """Sends a request as it would stand on the topic, such as `{"type": "run.cancel", "run_id": ...}`."""
+        """Sends a request in the topic's form, such as `{"type": "run.cancel", "run_id": ...}`."""
         return self._write("POST", "/requests", dict(document), {}, None)
 
     def receipt(self, location: str) -> ReceiptView:
-        """Asks again for the answer to a request, at the `location` of an `AnswerPending`."""
+        """Reads the answer to a request again, at the `location` of an `AnswerPending`."""
         return self._transport.ask(ReceiptView.model_validate, "GET", location)
 
 
@@ -414,5 +430,5 @@ def _listed(state: str | Sequence[str] | None) -> list[str] | None:
 
 
 def _with_null(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Returns the fields that were given; None is a value of this one, JSON's null."""
+    """Returns the given fields. For the field `name`, None is a value: JSON's null."""
     return given(fields) | {each: fields[each] for each in (name,) if each in fields}

@@ -1,4 +1,4 @@
-"""What can go wrong when speaking with the API. The class states the next step, `remedy` says it in words."""
+"""Errors of the client. The class states the next step, and `remedy` describes it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tidegate_client.views import FieldProblem, ReceiptView
 
 
 class TidegateError(Exception):
-    """Base of all errors of the client.
+    """Base class of all errors of the client.
 
     Attributes:
-        remedy: What to do.
+        remedy: Next step for the user.
     """
 
     def __init__(self, message: str, remedy: str = "") -> None:
@@ -25,11 +25,13 @@ class TidegateError(Exception):
 
 
 class ApiUnreachable(TidegateError):
-    """Nothing answers at the address: start the API, or correct the address."""
+    """No server answers at the address: start the API, or correct the address."""
 
 
 class ApiUnavailable(TidegateError):
-    """The API, or a brick behind it, is down for now: repeat later. A write is repeated under the request id of `remedy`."""
+    """The API, or a brick that it needs, is down for now: repeat later. Repeat a write with the request id of
+    `remedy`.
+    """
 
     def __init__(self, message: str, remedy: str = "", retry_after_s: float | None = None) -> None:
         super().__init__(message, remedy)
@@ -37,14 +39,14 @@ class ApiUnavailable(TidegateError):
 
 
 class ApiFailed(TidegateError):
-    """An answer that nobody foresaw; the API's log has more under the request id."""
+    """An unexpected answer; the API's log has more under the request id."""
 
 
 class InvalidRequest(TidegateError):
-    """The input has to be corrected.
+    """The input must be corrected.
 
     Attributes:
-        problems: What is wrong, field by field.
+        problems: Problems by field.
     """
 
     def __init__(self, message: str, problems: Sequence[FieldProblem] = (), remedy: str = "") -> None:
@@ -53,14 +55,14 @@ class InvalidRequest(TidegateError):
 
 
 class NotFound(TidegateError):
-    """There is no such thing."""
+    """The requested item does not exist."""
 
 
 class Conflict(TidegateError):
-    """The thing is in a state that does not allow it: look at it, then decide.
+    """The item's state does not allow the action: check it, then decide.
 
     Attributes:
-        receipt: The owner's answer, where it came so far.
+        receipt: Answer of the owner, if it reached the owner.
     """
 
     def __init__(self, message: str, remedy: str = "", receipt: ReceiptView | None = None) -> None:
@@ -69,13 +71,13 @@ class Conflict(TidegateError):
 
 
 class AnswerPending(TidegateError):
-    """The request is on its topic, and nobody has answered it in time. It will be applied; ask again for its receipt.
+    """The request is on its topic, but was not answered in time. It will be applied; ask again for its receipt.
 
     Attributes:
-        receipt: With status `pending`.
-        location: Path to ask at.
-        receipts: Of a batch: all of them, in its order. One that is pending with `errors` was not taken as far as is known; these
-            say how to send it again.
+        receipt: Receipt with the status `pending`.
+        location: Path of the receipt.
+        receipts: All receipts of a batch, in its order. One that is pending with `errors` was probably not accepted;
+            its errors say how to send it again.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class AnswerPending(TidegateError):
         self.receipts = tuple(receipts) or (receipt,)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickled, an exception is made anew of its message alone: a worker process would end for its error, and its pool with it.
+        # Unpickling rebuilds an exception from its message alone, and fails. A worker process would die of it, and its
+        # pool too.
         made_of = (self.message, self.receipt, self.location, self.remedy, self.receipts)
         return type(self), made_of, self.__dict__

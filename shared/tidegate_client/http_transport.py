@@ -1,4 +1,4 @@
-"""One HTTP exchange with the API, and what its answer means. Nothing is retried here: that is the caller's decision."""
+"""One HTTP exchange with the API, and the meaning of its answer. It never retries: that is the caller's decision."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ from tidegate_client.views import ProblemView, ReceiptView
 from tidegate_core.language.values.exact_json import exact_json
 
 TIMEOUT_S = 30.0
-"""Longer than the API awaits a receipt (10 s) and a broker (5 s) together."""
+"""Time-out; longer than the API waits for a receipt (10 s) and a broker (5 s) together."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 PROBLEM_TYPES: Final = "urn:tidegate:problem:"
-"""All problems of the API have a type that begins so; what stands before it has other ones, or none."""
+"""Prefix of the types of the API's problem documents; those of a proxy have other types, or none."""
 PASSING = frozenset({404, 408, 425, 429, 502, 503, 504})
-"""Statuses by which what stands before an API says that there is none now."""
+"""Statuses with which a proxy reports that no API is available now."""
 WHOSE: Final = "is this the address of a tidegate API?"
 
 _Answer = TypeVar("_Answer")
 
 
 class Transport:
-    """Keeps connections to one API.
+    """Connections to one API.
 
     Args:
         url: Base URL, such as `http://127.0.0.1:8080`.
-        timeout_s: For each exchange.
-        transport: For tests: an `httpx2` transport instead of the network.
+        timeout_s: Time-out of each exchange.
+        transport: An `httpx2` transport instead of the network, for tests.
 
     Attributes:
-        url: Base URL as people may see it: without a user's name and password.
+        url: Base URL for display: without a user's name and password.
     """
 
     def __init__(self, url: str, timeout_s: float = TIMEOUT_S, transport: httpx2.BaseTransport | None = None) -> None:
         try:
             parts = urlsplit(url)
-            _ = parts.port, (parts.hostname or "").encode("idna")  # Raise for what is none.
+            _ = parts.port, (parts.hostname or "").encode("idna")  # Both raise for an unusable URL.
             self.url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
             self._http = httpx2.Client(
                 base_url=url.rstrip("/"),
@@ -84,10 +84,10 @@ class Transport:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> _Answer:
-        """Returns what `read` makes of the JSON of a good answer; query values that are None are left out.
+        """Returns the result of `read` for the JSON of a successful answer. Query values that are None are left out.
 
         Raises:
-            TidegateError: One of its kinds, by what the answer means; ApiFailed also where `read` finds that it is none of the API's.
+            TidegateError: A subclass, by the meaning of the answer; ApiFailed also if `read` cannot parse it.
         """
         response = self._exchanged(method, path, query or {}, body, headers or {})
         if not response.is_success:
@@ -133,10 +133,10 @@ class Transport:
                 "start one (tidegate dev, or tidegate api), or give its address (--api URL, TIDEGATE_API_URL)",
             ) from error
         except httpx2.TimeoutException as error:
-            raise ApiUnavailable(f"{self.url} did not answer in time", "look at its /readyz, then repeat") from error
+            raise ApiUnavailable(f"{self.url} did not answer in time", "check its /readyz, then repeat") from error
         except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
             raise ApiUnavailable(
-                f"{self.url} broke the exchange off: {error}", "look at its /readyz, then repeat"
+                f"{self.url} broke the exchange off: {error}", "check its /readyz, then repeat"
             ) from error
         except httpx2.HTTPError as error:
             raise ApiUnreachable(f"{self.url}: {error}", "check the address and the network") from error
@@ -148,7 +148,7 @@ def _no_address(url: str, why: str = "") -> InvalidRequest:
 
 
 def _is_about_tls(error: BaseException | None) -> bool:
-    """Whether the handshake failed: the server speaks http, or its certificate is not trusted."""
+    """Whether the TLS handshake failed: the server speaks http, or its certificate is not trusted."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return True
@@ -157,7 +157,9 @@ def _is_about_tls(error: BaseException | None) -> bool:
 
 
 def json_of(body: Any) -> bytes:
-    """Returns what is sent. Raises InvalidRequest for what no JSON can hold: NaN, a datetime, half of a surrogate pair."""
+    """Returns a body as JSON. Raises InvalidRequest for values that JSON cannot hold: NaN, a datetime, half of a
+    surrogate pair.
+    """
     try:
         return exact_json(body).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -167,12 +169,12 @@ def json_of(body: Any) -> bytes:
 
 
 def error_of(response: httpx2.Response) -> TidegateError:
-    """Returns the error that a refusal stands for. What is not of the API's own types says nothing about what was asked for."""
+    """Returns the error for a refusal. An answer without the API's own types says nothing about the requested item."""
     problem = _problem(response)
     status = response.status_code
     if problem is None:
         said = f"HTTP {status} {response.reason_phrase}".rstrip() + ", and not by a tidegate API itself"
-        remedy = "look at the API's address, and at what stands before it"
+        remedy = "check the API's address, and any proxy before it"
         return ApiUnavailable(said, remedy, _wait(response)) if status in PASSING else ApiFailed(said, remedy)
     message = problem.detail or problem.title
     if status in (400, 401, 403, 413, 422):
@@ -193,7 +195,7 @@ def _wait(response: httpx2.Response) -> float | None:
 
 
 def _problem(response: httpx2.Response) -> ProblemView | None:
-    """Returns the API's own problem; None for a proxy's page, say."""
+    """Returns the API's own problem document; None for other bodies, such as a proxy's page."""
     try:
         problem = ProblemView.model_validate_json(response.content)
     except ValidationError:
@@ -215,6 +217,6 @@ def _pending(document: Any, location: str) -> AnswerPending:
         f"request {pending[0].request_id} was taken, but not answered yet",
         pending[0],
         location,
-        "it will be applied once a node serves its shard; ask for it again, or look at the nodes",
+        "it will be applied once a node serves its shard; ask for it again, or check the nodes",
         receipts,
     )

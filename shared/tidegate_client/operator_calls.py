@@ -1,4 +1,4 @@
-"""The client's methods for operators: nodes, shards, a stop of all firing, dead letters."""
+"""The client's methods for operators: nodes, shards, limits, a stop of all firing, dead letters."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from tidegate_client.views import (
 
 
 class OperatorCalls(Calls):
-    """What somebody asks who keeps a cluster running."""
+    """Calls for operators of a cluster."""
 
     # -- nodes and shards ---------------------------------------------------------------------------------------------
 
     def nodes(self) -> list[NodeView]:
-        """The processes that serve, and those of the last day that did not end well."""
+        """Returns the serving processes, and those of the last day that did not end cleanly."""
         return self._transport.ask(Page[NodeView].model_validate, "GET", f"{BASE}/nodes").items
 
     def node(self, node: str) -> NodeView:
-        """By owner id, the beginning of one, or name."""
+        """Returns a node by owner id, the beginning of one, or name."""
         return self._get(node_path(node), NodeView)
 
     def drain_node(
         self, node: str, *, force: bool = False, actor: str | None = None, reason: str | None = None
     ) -> NodeView:
-        """Orders a node to hand everything over and to take nothing; it obeys within seconds (`NodeView.state`).
+        """Orders a node to hand its share over and take none; it obeys within seconds (`NodeView.state`).
 
         Args:
-            node: See `node`.
-            force: Also when no other node is there to take over.
+            node: Owner id, the beginning of one, or name.
+            force: Whether to drain even if no other node can take over.
             actor: Who wants it, for the record.
             reason: Why, for the record.
         """
@@ -51,24 +51,26 @@ class OperatorCalls(Calls):
         return self._transport.ask(NodeView.model_validate, "POST", f"{BASE}{node_path(node)}/drain", body=body)
 
     def undrain_node(self, node: str) -> NodeView:
-        """Takes the order back."""
+        """Withdraws the drain order."""
         return self._transport.ask(NodeView.model_validate, "DELETE", f"{BASE}{node_path(node)}/drain")
 
     def shards(self, node: str | None = None) -> list[ShardView]:
-        """All shards, or those of a node; a cluster has at most 10,000."""
+        """Returns all shards, or those of a node; a cluster has at most 10,000."""
         return self._transport.ask(Page[ShardView].model_validate, "GET", f"{BASE}/shards", query={"node": node}).items
 
     def shard(self, shard: int, most: int | None = None) -> ShardDetail:
-        """With so many limits of its schedules, 1 to 1,000; the API's own number, 100, where none is named."""
+        """Returns a shard with up to `most` limits of its schedules, 1 to 1,000; None uses the API's default, 100."""
         return self._get(f"/shards/{shard}", ShardDetail, page_size=most)
 
     def limits(self, namespace: str | None = None) -> list[LimitSummary]:
-        """Limits that somebody holds or waits for; those with stuck permits first."""
+        """Returns the limits in use or with a queue; those with stuck permits first."""
         query = {"namespace": namespace}
         return self._transport.ask(Page[LimitSummary].model_validate, "GET", f"{BASE}/limits", query=query).items
 
     def limit(self, limit: str, most: int | None = None) -> LimitDetail:
-        """By its id, `<namespace>/<scope>/<name>`: who holds its permits, and who waits. So many of each, 1 to 1,000; 100 where none is named."""
+        """Returns a limit by its id, `<namespace>/<scope>/<name>`, with up to `most` holders and waiting jobs each: 1
+        to 1,000, default 100.
+        """
         return self._get(limit_path(limit), LimitDetail, page_size=most)
 
     def stop_firing(self, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
@@ -76,7 +78,7 @@ class OperatorCalls(Calls):
         return self._write("POST", "/firing/stop", given(fields), {}, request_id)
 
     def start_firing(self, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
-        """Lets all go on from now: what was due meanwhile is not made up for, messages that were held back go out."""
+        """Starts all firing from now on. Instants of the stopped span are not caught up; held messages are sent."""
         return self._write("POST", "/firing/start", given(fields), {}, request_id)
 
     # -- dead letters -------------------------------------------------------------------------------------------------
@@ -91,15 +93,15 @@ class OperatorCalls(Calls):
         since: datetime | None = None,
         handled: bool = False,
     ) -> Iterator[DeadLetterView]:
-        """Records that could not be used, the oldest of each topic partition first.
+        """Yields records that could not be used, the oldest of each topic partition first.
 
         Args:
             queue: `requests`, `events` or `runs`.
-            topic: Where the record stood, or was to be delivered.
-            error_class: Such as `invalid` or `undeliverable`.
-            namespace: Those that are known to be of this one.
-            since: Given up then or later.
-            handled: Also those that were replayed or dropped.
+            topic: Topic of the record, or topic that it was to be delivered to.
+            error_class: Class such as `invalid` or `undeliverable`.
+            namespace: Only letters known to be of this namespace.
+            since: Only letters written then or later.
+            handled: Whether to include letters that were replayed or dropped.
         """
         query = {
             "queue": queue,
@@ -112,20 +114,20 @@ class OperatorCalls(Calls):
         return self._all("/dlq", DeadLetterView, query)
 
     def dead_letter(self, letter: str) -> DeadLetterDetail:
-        """A letter with its record's key, value and headers, long ones cut."""
+        """Returns a letter with its record's key, value and headers; long ones are cut."""
         return self._get(letter_path(letter), DeadLetterDetail)
 
     def dead_letter_value(self, letter: str) -> bytes:
-        """The value of the record, all of it."""
+        """Returns the whole value of the record."""
         path = f"{BASE}{letter_path(letter)}/value"
         return self._transport.ask(lambda answer: base64.b64decode(answer["base64"]), "GET", path)
 
     def replay_dead_letter(self, letter: str, **fields: Any) -> DeadLetterAnswer:
-        """Has the record produced again to where it stood. `fields`: `actor`, `reason`, `again`."""
+        """Produces the record again to its original topic. `fields`: `actor`, `reason`, `again`."""
         return self._deal_with(letter, "replay", fields)
 
     def drop_dead_letter(self, letter: str, **fields: Any) -> DeadLetterAnswer:
-        """Says that nothing is to be done about it. `fields`: `actor`, `reason`, `again`."""
+        """Marks the letter as needing no action. `fields`: `actor`, `reason`, `again`."""
         return self._deal_with(letter, "drop", fields)
 
     def _deal_with(self, letter: str, action: str, fields: Mapping[str, Any]) -> DeadLetterAnswer:

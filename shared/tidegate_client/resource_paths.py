@@ -1,4 +1,4 @@
-"""Paths of the API's resources. Each name is checked before it becomes part of one: with a slash in it, it would be another."""
+"""Paths of the API's resources. Names are checked first, because a slash in a name would change the path."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORDINGS = {
 
 
 def schedule_path(namespace: str, name: str) -> str:
-    """Raises InvalidRequest, with both names' problems."""
+    """Returns the path of a schedule. Raises InvalidRequest with the problems of both names."""
     _check(NAME_PATTERN, namespace=namespace, name=name)
     return f"/schedules/{namespace}/{name}"
 

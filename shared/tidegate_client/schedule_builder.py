@@ -1,4 +1,4 @@
-"""A schedule, sentence by sentence: what CDAP's builders say, for tidegate's language (row CD-088).
+"""Builds a schedule step by step, like CDAP's builders, in tidegate's language.
 
     spec = (
         ScheduleBuilder("flights", "join-day")
@@ -11,8 +11,8 @@
     )
     client.apply_schedule(spec)
 
-Builders are values: each call returns another one, so that one can be the beginning of many. `build` returns the very
-document that would stand in YAML, after the parser that reads YAML has judged it.
+Builders are values: each call returns a new one, so one builder can start several others. `build` returns the same
+document that YAML would hold, after the parser for YAML has checked it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OnUnmet = Literal["wait", "abort"]
 
 
 class Policies(TypedDict, total=False):
-    """Fields of the schedule itself (`docs/schedules.md`); none of them says a condition or an instant."""
+    """Fields of the schedule itself (`docs/schedules.md`); none of them is a constraint or an instant."""
 
     overlap: Literal["queue", "allow", "skip", "keep_latest", "coalesce", "cancel_running"]
     max_pending: int
@@ -49,12 +49,12 @@ class Policies(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ScheduleBuilder:
-    """A schedule in the making.
+    """A schedule under construction.
 
     Attributes:
-        namespace, name: Its identity.
-        fields: What was said so far, as in a document.
-        constraints: In the order in which they were said.
+        namespace, name: Identity of the schedule.
+        fields: Fields so far, as in a document.
+        constraints: Constraints so far, in order.
     """
 
     namespace: str
@@ -65,16 +65,18 @@ class ScheduleBuilder:
     # -- what, and when -------------------------------------------------------------------------------------------------
 
     def starts(self, program: Part) -> Self:
-        """What runs: `pyspark(...)` or `python(...)`."""
+        """Sets the program to run: `pyspark(...)` or `python(...)`."""
         return self._with(target={"type": "program", "program": program})
 
     def sends(self, topic: str, **message: Any) -> Self:
-        """What is sent instead, at the times of a time trigger: one of `payload`, `payload_text`, `payload_base64`, and more."""
-        # Not through `part`: a payload may be null, and a field of it may be anything.
+        """Sets a message to send at the times of a time trigger: one of `payload`, `payload_text`, `payload_base64`,
+        and more.
+        """
+        # Without `part`: a payload may be null, and its fields may hold any value.
         return self._with(target={"type": "message", "topic": topic, **message})
 
     def triggered_by(self, trigger: Part) -> Self:
-        """When: one of the triggers of `tidegate_client`, or its mapping."""
+        """Sets the trigger: one of the triggers of `tidegate_client`, or its mapping."""
         return self._with(trigger=trigger)
 
     # -- constraints ----------------------------------------------------------------------------------------------------
@@ -87,11 +89,11 @@ class ScheduleBuilder:
         group: str | None = None,
         key: str | None = None,
     ) -> ConstrainedBuilder:
-        """At most so many runs are open: of the schedule, of its program, of a group, or under a key."""
+        """Limits the open runs: of the schedule, of its program, of a group, or under a key."""
         return self._and(part("concurrency", max=most, scope=scope, group=group, key=key))
 
     def with_delay(self, after: Duration) -> ConstrainedBuilder:
-        """So long after its trigger was satisfied."""
+        """Delays the run by this time after its trigger was satisfied."""
         return self._and(part("delay", after=after))
 
     def with_time_window(
@@ -102,13 +104,13 @@ class ScheduleBuilder:
         zone: str | None = None,
         days: str | list[str] | None = None,
     ) -> ConstrainedBuilder:
-        """From `opens` until before `closes`, over midnight when that is earlier."""
+        """Permits runs from `opens` until before `closes`; spans midnight if `closes` is earlier."""
         return self._and(part("time_window", opens=opens, closes=closes, zone=zone, days=days))
 
     def with_duration_since_last_run(
         self, at_least: Duration, *, of: Literal["start", "finish", "success"] | None = None
     ) -> ConstrainedBuilder:
-        """So long after the last run's start, finish or success."""
+        """Requires this time since the last run's start, finish or success."""
         return self._and(part("since_last_run", at_least=at_least, of=of))
 
     def with_rate(
@@ -119,22 +121,22 @@ class ScheduleBuilder:
         window: Literal["sliding", "calendar"] | None = None,
         zone: str | None = None,
     ) -> ConstrainedBuilder:
-        """At most so many runs per time."""
+        """Limits the runs per time."""
         return self._and(part("rate", max=most, per=per, window=window, zone=zone))
 
     def with_constraint(self, kind: str, /, **fields: Any) -> ConstrainedBuilder:
-        """Any constraint by its fields, such as `load`, or a `time_window` with several `windows`."""
+        """Adds any constraint by its fields, such as `load`, or a `time_window` with several `windows`."""
         return self._and(part(kind, **fields))
 
     def with_timeout(self, after: Duration, action: Literal["abort", "force", "alert"] | None = None) -> Self:
-        """How long a satisfied job waits for its constraints, and what follows then."""
+        """Sets how long a satisfied job waits for its constraints, and the action after that."""
         said = {} if action is None else {"pending_timeout_action": action}
         return self._with(pending_timeout=written(after), **said)
 
     # -- policies -------------------------------------------------------------------------------------------------------
 
     def with_policies(self, **policies: Unpack[Policies]) -> Self:
-        """Overlap, priority, catch-up, retries and the like."""
+        """Sets policies: overlap, priority, catch-up, retries and others."""
         return self._with(**written(policies))
 
     # -- the end --------------------------------------------------------------------------------------------------------
@@ -143,12 +145,13 @@ class ScheduleBuilder:
         """Returns the document.
 
         Raises:
-            InvalidRequest: It is no schedule; with all that is wrong, field by field, as for YAML. Or a value of it is none of JSON's.
+            InvalidRequest: The schedule is invalid; holds all problems by field, as for YAML. Or a value has no form in
+                JSON.
         """
-        # Here, because the language with all its kinds takes a while to load, and a client that only reads needs none of it.
+        # Imported here: the language with all its kinds loads slowly, and a client that only reads does not need it.
         from tidegate_core.language.formats.parsing import parse_schedule
 
-        # A copy: what becomes of it is no affair of the builder, nor of the parts that it was given.
+        # A copy, so that changes to it reach neither the builder nor its parts.
         document: dict[str, Any] = deepcopy(
             {
                 "kind": "schedule",
@@ -165,7 +168,7 @@ class ScheduleBuilder:
                 FieldProblem(field=each.field, problem=each.problem, hint=each.hint) for each in refusal.problems
             ]
             raise InvalidRequest(f"schedule {self.namespace}/{self.name}: {refusal}", problems) from refusal
-        # The parser takes what reads as a list or a text; a document is what can be sent as well.
+        # The parser accepts any list or text; a document must also be valid JSON.
         json_of(document)
         return document
 
@@ -177,17 +180,18 @@ class ScheduleBuilder:
 
 
 class ConstrainedBuilder(ScheduleBuilder):
-    """A builder whose last words were a constraint, so that it can be said what follows while that does not hold.
+    """A builder whose last call added a constraint; its methods set the reaction to that constraint while it is not
+    met.
 
-    Unsaid, the schedule's preset says it: tidegate waits.
+    By default the schedule's preset decides: tidegate waits.
     """
 
     def wait_until_met(self) -> ScheduleBuilder:
-        """A job waits until it holds."""
+        """Makes a job wait until the constraint is met."""
         return self._while_unmet("wait")
 
     def abort_if_not_met(self) -> ScheduleBuilder:
-        """A job for which it does not hold at once ends."""
+        """Ends a job at once if the constraint is not met."""
         return self._while_unmet("abort")
 
     def _while_unmet(self, word: OnUnmet) -> ScheduleBuilder:

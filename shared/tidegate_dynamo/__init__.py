@@ -1,4 +1,4 @@
-"""The store on DynamoDB: tables, transactions and their outcomes, behind the store's port.
+"""DynamoDB adapter of the store port: tables, transactions and their outcomes.
 
-Only a service's `bootstrap.py` imports it; it knows no other adapter.
+Only the `bootstrap.py` of a service imports it. It imports no other adapter.
 """

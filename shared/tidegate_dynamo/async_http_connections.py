@@ -1,7 +1,8 @@
-"""Connections to one endpoint on a loop, kept open between requests, and one exchange at a time on each.
+"""Connections of a loop to one endpoint, kept open between requests, with one exchange at a time on each.
 
-The same promises as `http_connections.py`: a request is sent once; a connection that the server closed while it lay idle is seen
-before anything is written to it; one that breaks later leaves open what became of the request.
+The promises are those of `http_connections.py`. A request is sent once. A connection that the server closed while it
+was idle is detected before anything is written to it. If a connection breaks later, the outcome of its request is
+unknown.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ if TYPE_CHECKING:
 
 
 NEXT_ADDRESS_S: Final = 0.25
-"""RFC 8305's: then the next address of a name is tried beside the one before, so that one which nobody answers under hides no other."""
+"""Delay of RFC 8305: after it the next address of a name is tried concurrently, so that a dead address does not hide
+the others."""
 
 
 class AsyncConnections:
-    """Exchanges requests for answers, on as many connections as calls ask at once.
+    """Exchanges requests for answers, on as many connections as there are concurrent calls.
 
     Args:
-        route: Where to; nothing but names, addresses and TLS may lie on the way.
-        settings: Time-outs, and how many are kept open between requests; those beyond are closed after their answer.
+        route: Endpoint, without a proxy: only names, addresses and TLS are handled here.
+        settings: Time-outs, and the number of idle connections kept; further ones are closed after their answer.
     """
 
     def __init__(self, route: Route, settings: DynamoSettings) -> None:
@@ -47,16 +49,16 @@ class AsyncConnections:
         self._idle: list[_Connection] = []
 
     async def exchange(self, request: bytes, may_leave: Callable[[], bool] = always) -> Answer:
-        """Sends a request, once, and returns its whole answer.
+        """Sends a request once and returns its whole answer.
 
         Args:
             request: Head and body.
-            may_leave: Asked once a connection is there, in the step in which it is written to.
+            may_leave: Checked once a connection is open, in the same step that writes the request.
 
         Raises:
-            NotSent: It may not leave.
-            botocore.exceptions.BotoCoreError: The classes that the SDK raises: `outcomes.NEVER_SENT` where nothing can have
-                been carried out, another one where that is not known.
+            NotSent: `may_leave` returned False.
+            botocore.exceptions.BotoCoreError: The SDK's classes. `write_outcomes.NEVER_SENT`: nothing was carried out.
+                Others: it is unknown whether the request was carried out.
         """
         connection = self._alive() or await self._connected()
         if not may_leave():
@@ -65,7 +67,7 @@ class AsyncConnections:
         try:
             answer = await connection.asked(request, self._settings.read_timeout_s)
         except BaseException:
-            # Also a cancelled one: what comes of it belongs to nobody.
+            # After a cancellation too: a late answer would be taken for the next request's.
             connection.abort()
             raise
         if answer.keeps:
@@ -75,13 +77,13 @@ class AsyncConnections:
         return answer
 
     def close(self) -> None:
-        """Closes those that are idle."""
+        """Closes idle connections."""
         while self._idle:
             self._idle.pop().abort()
 
     def _keep(self, connection: _Connection) -> None:
         if len(self._idle) < self._settings.connections_max:
-            # The last one used is the likeliest to be alive.
+            # The connection used last is the most likely to be alive.
             self._idle.append(connection)
         else:
             connection.abort()
@@ -91,7 +93,7 @@ class AsyncConnections:
             connection = self._idle.pop()
             if connection.is_quiet:
                 return connection
-            # The server has closed it, or said something that nobody asked for.
+            # The server has closed it, or sent bytes without a request.
             connection.abort()
         return None
 
@@ -115,14 +117,14 @@ class AsyncConnections:
         except TimeoutError as error:
             raise ConnectTimeoutError(endpoint_url=url, error=error) from error
         except (OSError, ValueError, UnicodeError, RuntimeError) as error:
-            # Nothing of a request has been sent, whichever of name, address and handshake it was. A name is looked up on a thread, and the
-            # host may have no more of them at the moment (RuntimeError).
+            # No part of a request was sent: the name, the address or the handshake failed. A name look-up needs a
+            # thread, and the host may have none left at the moment (RuntimeError).
             raise EndpointConnectionError(endpoint_url=url, error=error) from error
         return connection
 
 
 class _Connection(asyncio.Protocol):
-    """One, with at most one request under way."""
+    """One connection, with at most one outstanding request."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -136,7 +138,7 @@ class _Connection(asyncio.Protocol):
     # -- the exchange -------------------------------------------------------------------------------------------------
 
     async def asked(self, request: bytes, patience_s: float) -> Answer:
-        """Writes the request and waits for its answer, each time so long as something of it comes."""
+        """Writes the request and waits for its answer. The time-out restarts with each part that arrives."""
         assert self._transport is not None
         assert self._waiting is None
         loop = asyncio.get_running_loop()
@@ -155,11 +157,11 @@ class _Connection(asyncio.Protocol):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is open, and the server has neither closed it nor said anything."""
+        """Whether the connection is open and the server has neither closed it nor sent anything."""
         if self._transport is None or self._transport.is_closing():
             return False
         raw = self._transport.get_extra_info("socket")
-        # What the loop has not looked at yet: between a close and its notice a request would be sent into the void.
+        # Asks the kernel, because the loop may not have seen a close yet, and a request would then be lost.
         poll = select.poll()
         poll.register(raw.fileno(), select.POLLIN)
         return not poll.poll(0)
@@ -177,7 +179,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiting is None or self._waiting.done():
-            # Nobody has asked: it would be taken for the next answer.
+            # Bytes without a request would be taken for the next answer.
             self.abort()
             return
         self._received += data
@@ -219,10 +221,10 @@ class _Connection(asyncio.Protocol):
 
 
 class _Incomplete(Exception):
-    """More has to come before it is worth looking again.
+    """The answer is incomplete; parsing is worthwhile again after more bytes.
 
     Attributes:
-        bytes_wanted: From the answer's beginning on, at least.
+        bytes_wanted: Least number of bytes needed, counted from the answer's beginning.
     """
 
     def __init__(self, bytes_wanted: int) -> None:
@@ -231,7 +233,7 @@ class _Incomplete(Exception):
 
 
 class _Arrived:
-    """A `wire.Source` of what has come so far, from the answer's beginning on."""
+    """A `Source` (`http_response.py`) of the bytes received so far, from the answer's beginning."""
 
     def __init__(self, data: bytearray) -> None:
         self._data = data

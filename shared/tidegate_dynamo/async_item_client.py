@@ -1,4 +1,4 @@
-"""The client for items on a loop: signs, sends once, decodes, as `item_client.py` does on threads."""
+"""Item client of a loop: signs, sends once and decodes, like `item_client.py` on threads."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class AsyncItemsClient:
-    """Calls DynamoDB's operations on items. Of one loop, from its first call on.
+    """Calls DynamoDB's item operations. Belongs to one loop, from its first call on.
 
     Args:
-        provided: The keys: what the SDK's chain found, or will.
-        route: To the endpoint, without a proxy on the way.
-        settings: The same.
+        provided: Credentials, found already or to be found later.
+        route: Route to the endpoint, without a proxy.
+        settings: Settings of the store.
     """
 
     def __init__(self, provided: Provided, route: Route, settings: DynamoSettings) -> None:
@@ -33,20 +33,20 @@ class AsyncItemsClient:
     async def call(
         self, operation: str, request: Mapping[str, Any], may_leave: Callable[[], bool] = always
     ) -> Mapping[str, Any]:
-        """Sends one request and returns its decoded answer; attribute values stay as JSON has them.
+        """Sends one request and returns its decoded answer; attribute values stay in their JSON form.
 
         Args:
-            operation: One of `items_client.OPERATIONS`.
-            request: As DynamoDB wants it.
-            may_leave: Asked behind the waits for keys and a connection.
+            operation: Key of `item_client.OPERATIONS`.
+            request: Request in DynamoDB's form.
+            may_leave: Checked after the waits for keys and a connection.
 
         Raises:
-            NotSent: It may not leave.
-            `outcomes.FAILURES`: What happened outside of this process.
+            NotSent: `may_leave` returned False.
+            `write_outcomes.FAILURES`: The store, the network or the credentials failed.
         """
         name, message = self._requests.of(operation, request, await self._keys.of_now())
         return decoded_answer(name, await self._connections.exchange(message, may_leave))
 
     def close(self) -> None:
-        """Closes the connections that are idle."""
+        """Closes idle connections."""
         self._connections.close()

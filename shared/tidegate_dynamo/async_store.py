@@ -1,7 +1,7 @@
-"""The store's port on DynamoDB, for a loop. One attempt per call, as in `store.py`.
+"""The store port on DynamoDB, for a loop. One attempt per call, as in `store.py`.
 
-No threads: handing a call to one and its answer back costs more CPU than the call itself, and while the loop computes, the thread
-waits for the interpreter (figures in docs/internals/decisions/0031-the-store-on-the-loop.md).
+It uses no threads. Passing a call to a thread and its answer back costs more CPU than the call. While the loop
+computes, the thread waits for the interpreter (figures in docs/internals/decisions/0031-the-store-on-the-loop.md).
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ _T = TypeVar("_T")
 
 
 class AsyncDynamoStore:
-    """`tidegate_ports.store.AsyncStore` on two DynamoDB tables. Of one loop.
+    """Implements `tidegate_ports.store.AsyncStore` on two DynamoDB tables. Belongs to one loop.
 
     Args:
-        client: The one for items, from `make_client`.
-        settings: The same; `connections_max` bounds the calls under way, those beyond wait in their order.
-        observer: Told of each call.
-        units: Told what each call cost; None asks the store for no figures.
+        client: Item client from `make_client`.
+        settings: The settings given to `make_client`; `connections_max` bounds concurrent calls, and further ones wait
+            in order.
+        observer: Called after each call.
+        units: Receives the cost of each call; None requests no figures from the store.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Translates values to DynamoDB's attribute values, in the JSON that goes over the wire, and back.
+"""Converts values to DynamoDB's attribute values in their JSON form, and back.
 
-Our own and not boto3's, which makes a `Decimal` of every number, a `Binary` of all bytes and costs several times as much
-CPU (figures in docs/internals/decisions/0004-pynamodb-where.md). Numbers are integers, sets are of text, as the core has them.
+Not boto3's converter: it turns every number into a `Decimal` and all bytes into a `Binary`, and costs several times as
+much CPU (figures in docs/internals/decisions/0004-pynamodb-where.md). As in the core, numbers are integers and sets hold text.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tidegate_core.rows.store_operations import Item, Value
 from tidegate_ports.store import StoreRequestInvalid
 
 AttributeValue: TypeAlias = dict[str, Any]
-"""`{"S": "text"}` and so on, binaries in base64: the client passes them on as they are."""
+"""`{"S": "text"}` and so on; binaries are in base64, as the client sends them."""
 
 
 def encoded(value: Value) -> AttributeValue:
-    """Returns the value as DynamoDB wants it.
+    """Returns the value in DynamoDB's form.
 
     Raises:
-        StoreRequestInvalid: A type that the store does not keep (floats, tuples), or an empty set.
+        StoreRequestInvalid: A type that the store does not hold (float, tuple), or an empty set.
     """
     encode = _ENCODERS.get(type(value))
     if encode is None:
@@ -32,8 +32,8 @@ def encoded(value: Value) -> AttributeValue:
 
 
 def encoded_item(item: Mapping[str, Value]) -> dict[str, AttributeValue]:
-    """Returns an item, or a mapping of placeholders to values, as DynamoDB wants it."""
-    # Most are texts: a call for each of these would cost as much as all the rest.
+    """Returns an item, or a mapping of placeholders to values, in DynamoDB's form."""
+    # Most values are text: a function call for each would cost as much as all other work here.
     return {name: {"S": value} if type(value) is str else encoded(value) for name, value in item.items()}
 
 
@@ -41,7 +41,7 @@ def decoded(attribute: Mapping[str, Any]) -> Value:
     """Returns the value of an attribute.
 
     Raises:
-        StoreRequestInvalid: A number that is no integer, or a set of numbers or binaries: tidegate never wrote it.
+        StoreRequestInvalid: A number that is no integer, or a set of numbers or binaries; tidegate writes neither.
     """
     ((kind, raw),) = attribute.items()
     if kind == "S":
@@ -53,14 +53,14 @@ def decoded(attribute: Mapping[str, Any]) -> Value:
 
 
 def decoded_item(attributes: Mapping[str, Mapping[str, Any]]) -> Item:
-    """Returns an item of the store as plain values."""
+    """Returns an item of the store with plain values."""
     return {name: decoded(attribute) for name, attribute in attributes.items()}
 
 
 def _encoded_set(members: frozenset[str]) -> AttributeValue:
     if not members:
-        raise StoreRequestInvalid("a set in the store has at least one member; leave the attribute out instead")
-    # Sorted: a repeated transaction must be the same request, or its client token does not match.
+        raise StoreRequestInvalid("a set in the store needs at least one member; leave the attribute out instead")
+    # Sorted, so that a repeated transaction is the same request. Otherwise its client token would not match.
     return {"SS": sorted(members)}
 
 

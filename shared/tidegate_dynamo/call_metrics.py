@@ -1,4 +1,4 @@
-"""What calls took and cost, told to whoever listens: for metrics."""
+"""Duration and cost of calls, passed to observers for metrics."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from tidegate_dynamo.store_calls import Call
 from tidegate_dynamo.write_outcomes import FAILURES, ForeignAnswer, error_code
 
 Observer: TypeAlias = Callable[[str, str, float], None]
-"""Told of each call: operation, outcome (`ok` or an error's code) and seconds. Must not raise."""
+"""Called after each call with the operation, its outcome (`ok` or an error's code) and seconds. Must not raise."""
 
 UnitsListener: TypeAlias = Callable[[str, Table, Kind, float], None]
-"""Told what each call cost: operation, table, `read` or `write`, and units. Must not raise."""
+"""Called with the cost of each call: operation, table, `read` or `write`, and units. Must not raise."""
 
 _PARTS: Final = {
     "batch_write_item": ("UnprocessedItems",),
     "batch_get_item": ("Responses", "UnprocessedKeys"),
     "query": ("Items",),
 }
-"""What a whole answer always has."""
+"""Parts that every whole answer contains, by operation."""
 
 
 class Accounts:
-    """Of one store.
+    """Cost accounting of one store.
 
     Args:
-        table_of: Ours, by DynamoDB's name for it.
-        observer: Told of each call.
-        units: Told what each call cost; None asks the store for no figures.
+        table_of: Our table names by DynamoDB's names.
+        observer: Called after each call.
+        units: Receives the cost of each call; None requests no figures from the store.
     """
 
     def __init__(self, table_of: Mapping[str, Table], observer: Observer, units: UnitsListener | None) -> None:
@@ -71,11 +71,11 @@ class Accounts:
 
 
 class Account:
-    """One call's: a context that is entered when the request goes out.
+    """Accounting of one call: a context that is entered when the request is sent.
 
     Attributes:
-        request: As it is to be sent.
-        answer: To be set to what came, through `checked`.
+        request: Request to send.
+        answer: Answer received, set through `checked`.
     """
 
     __slots__ = ("_accounts", "_begun", "_operation", "answer", "request")
@@ -100,13 +100,13 @@ class Account:
             self._accounts.note(self._operation, self.request, outcome, self.answer, seconds)
 
     def checked(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the answer, and keeps it. Refuses one without what a whole one has, whatever client brought it.
+        """Stores and returns a whole answer.
 
-        It would read as an item that is not there, or as a batch of which nothing was left over. The SDK's client makes such
-        answers, with nothing but the text as `message`, of a proxy's page and of JSON that ends too early.
+        An incomplete answer would read as a missing item, or as a batch without unprocessed entries. The SDK's client
+        makes such answers, with only the text as `message`, from a proxy's page and from JSON that ends early.
 
         Raises:
-            ForeignAnswer: It is not whole.
+            ForeignAnswer: The answer is incomplete.
         """
         self.answer = answer
         whole = "RequestId" in answer.get("ResponseMetadata", ()) and "message" not in answer

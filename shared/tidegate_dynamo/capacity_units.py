@@ -1,12 +1,13 @@
-"""What calls cost in DynamoDB's read and write units, by table. Pure.
+"""Cost of calls in DynamoDB's read and write units, by table. Pure.
 
-Reads, single writes and batches: what the store's own answer says. It is asked for in each call, where somebody listens:
-it is free of charge, and costs 40 bytes each way and a few microseconds of a call's 130 and more.
+Reads, single writes and batches: the units that the store's answer reports. They are requested only when an observer
+needs them. The request is free of charge; it costs 40 bytes each way and a few microseconds of the 130 or more of a
+call.
 
-Transactions: computed from what the call carries, because DynamoDB Local answers the same whatever was written. A put is
-rounded up from its item; of an update, delete or check nobody here knows the item, and it counts as one of up to 1 KB,
-which rows in transactions are by design. Refused conditions cost as if they had been met, and no answer says so: computed
-in the same way.
+Transactions: computed from the request, because DynamoDB Local reports the same units whatever was written. A put is
+rounded up from its item's size. The item of an update, delete or check is unknown here and counts as up to 1 KB, the
+design size of rows in transactions. Refused conditions cost as much as met ones, and no answer reports it: they are
+computed in the same way.
 """
 
 from __future__ import annotations
@@ -21,29 +22,29 @@ from tidegate_core.rows.store_operations import Table
 Kind: TypeAlias = Literal["read", "write"]
 BYTES_PER_WRITE_UNIT: Final = 1024
 TRANSACTED: Final = 2
-"""A transaction writes each item twice: it prepares, and it commits."""
+"""Factor of a transaction, which writes each item twice: to prepare and to commit."""
 CONTAINER_BYTES: Final = 3
-"""Of each list and map, and one more of each of its elements."""
+"""Overhead of each list and map; each of its elements adds one more."""
 READS: Final = frozenset({"query", "batch_get_item"})
 TRANSACTIONS: Final = frozenset({"transact_write_items"})
 REFUSED: Final = frozenset({"ConditionalCheckFailedException", "TransactionCanceledException"})
-"""Codes of answers that are charged for."""
+"""Error codes of answers that are charged for."""
 
 
 def kind_of(operation: str) -> Kind:
-    """Returns which units a call consumes."""
+    """Returns the kind of units that a call consumes."""
     return "read" if operation in READS else "write"
 
 
 def answered_units(answer: Mapping[str, Any]) -> Mapping[str, float]:
-    """Returns the units by table's full name, as the store says; empty where it says nothing."""
+    """Returns the units that the store reports, by the table's full name; empty if it reports none."""
     said = answer.get("ConsumedCapacity", ())
     parts: Iterable[Mapping[str, Any]] = [said] if isinstance(said, Mapping) else said
     return {part["TableName"]: float(part["CapacityUnits"]) for part in parts}
 
 
 def computed_units(operation: str, request: Mapping[str, Any]) -> Mapping[str, float]:
-    """Returns the write units by table's full name of a transaction, or of a single write, from the request alone."""
+    """Returns the write units of a transaction or single write by the table's full name, computed from the request."""
     units: Counter[str] = Counter()
     if operation in TRANSACTIONS:
         for action in request["TransactItems"]:
@@ -55,7 +56,7 @@ def computed_units(operation: str, request: Mapping[str, Any]) -> Mapping[str, f
 
 
 def by_table(units: Mapping[str, float], tables: Mapping[str, Table]) -> Mapping[Table, float]:
-    """Returns the same under our names of the tables, without those that cost nothing."""
+    """Returns the units by our table names, without tables that cost nothing."""
     return {tables[name]: count for name, count in units.items() if count}
 
 
@@ -65,7 +66,7 @@ def _units_of(part: Mapping[str, Any]) -> int:
 
 
 def item_bytes(attributes: Mapping[str, Mapping[str, Any]]) -> int:
-    """Returns what DynamoDB counts as an item's size: names and values, as its guide says."""
+    """Returns the size that DynamoDB's guide defines for an item: names and values."""
     return sum(_text_bytes(name) + _bytes(value) for name, value in attributes.items())
 
 
@@ -75,7 +76,7 @@ def _bytes(attribute: Mapping[str, Any]) -> int:
         case "S":
             return _text_bytes(raw)
         case "N":
-            # Two digits a byte, without zeros at the end; one for the length, one for a sign.
+            # Two digits a byte, without trailing zeros; one byte for the length, one for a sign.
             return (len(raw.lstrip("-").rstrip("0")) + 1) // 2 + 1 + int(raw.startswith("-"))
         case "B":
             return len(base64.b64decode(raw))

@@ -1,12 +1,12 @@
-"""The clients of one store: ours for items, on threads and on a loop, the SDK's for tables. None retries; all have short time-outs.
+"""Creates the clients of one store: our own for items, on threads and on a loop, and the SDK's for tables.
 
-The SDK's costs 0.75 ms of CPU a call, whatever the call carries, and an idle node with 256 shards made 87 a second. So what is asked all the time
-goes through `item_client.py`, which does with a tenth of that; what is asked once, when a cluster is set up, stays with the
-SDK (docs/internals/decisions/0029-a-thin-client-for-items.md), whose client is made for that and let go: it holds 8 MB. Region, credentials,
-endpoint, proxies and certificates are the SDK's decisions for both.
+The SDK's client costs 0.75 ms of CPU a call, whatever the call carries, and an idle node with 256 shards made 87 calls
+a second. So frequent calls go through `item_client.py` at a tenth of that cost. Calls made once, when a cluster is set
+up, stay with the SDK (docs/internals/decisions/0029-a-thin-client-for-items.md). Its client is closed after them, because it
+holds 8 MB. For both clients the SDK decides region, credentials, endpoint, proxies and certificates.
 
-Retries are off because a write whose answer was lost and which is sent again reports its own success as a failed condition
-(aws-sdk-java#2667): settling is ours (`transaction_sender.py`).
+All clients have short time-outs and make no retries. If a write's answer is lost and the write is sent again, it
+reports its own success as a failed condition (aws-sdk-java#2667). `transaction_sender.py` settles such cases.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 FALLBACK_REGION: Final = "us-east-1"
 MADE_UP: Final = ("tidegate", "tidegate")
-"""Key and its secret, for who checks no signatures."""
+"""Access key and secret for a store that checks no signatures."""
 UNUSABLE: Final = (BotoCoreError, ValueError)
-"""What `make_client` raises of settings that cannot work."""
+"""Exceptions that `make_client` raises for settings that cannot work."""
 
 
 def why_unusable(error: Exception) -> str:
-    """Returns what one of `UNUSABLE` says to whoever starts the process."""
+    """Returns the text for the operator for one of the `UNUSABLE` exceptions."""
     if isinstance(error, NoRegionError):
-        return "dynamodb.region is not set, and the AWS SDK finds none either: name one"
+        return "dynamodb.region is not set, and the AWS SDK finds none either: set it"
     return f"dynamodb: {error}"
 
 
 class Access(NamedTuple):
-    """Region and credentials for a client; None leaves them to the SDK's chain."""
+    """Region and credentials of a client; None leaves the choice to the SDK's chain."""
 
     region: str | None
     access_key_id: str | None = None
@@ -56,30 +56,30 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DynamoClient:
-    """The clients for what is in the tables: all that a store does.
+    """Clients for items: all that a store needs.
 
     Attributes:
-        items: For threads, any number of them.
-        on_loop: The same for one loop; None where a proxy is on the way, of which it knows nothing.
+        items: Client for any number of threads.
+        on_loop: Client for one loop; None with a proxy, which it does not support.
     """
 
     items: ItemsClient
     on_loop: AsyncItemsClient | None
 
     def close(self) -> None:
-        """Closes the connections that are idle; those of a loop are closed on it."""
+        """Closes idle connections of `items`; those of `on_loop` are closed on its loop."""
         self.items.close()
 
 
 def make_client(settings: DynamoSettings) -> DynamoClient:
-    """Returns clients of one store; making them costs a tenth of a second and opens no connection.
+    """Returns the clients of one store. Creating them takes a tenth of a second and opens no connection.
 
     Raises:
-        ValueError: An endpoint to which nothing can be sent, or trusted certificates that cannot be read.
+        ValueError: The endpoint cannot be used, or the trusted certificates cannot be read.
         botocore.exceptions.BotoCoreError: There is no region, or the SDK's configuration is wrong.
     """
     session = botocore.session.get_session()
-    # Asked for its endpoint, this one signs nothing: it needs no keys, which may not be there yet.
+    # This client only resolves the endpoint and signs nothing. So it needs no keys, which may not be available yet.
     with closing(_sdk_client(settings, session, Access(_region(settings, session), *MADE_UP))) as sdk:
         route = Route(resolved_endpoint(sdk), settings, session.get_config_variable("ca_bundle"))
     credentials = _provided(settings, session)
@@ -88,7 +88,9 @@ def make_client(settings: DynamoSettings) -> DynamoClient:
 
 
 def _provided(settings: DynamoSettings, session: botocore.session.Session) -> Provided:
-    """Returns what requests are signed with. Only wrong configuration is raised: what gives keys to this machine may be away for a while."""
+    """Returns the credentials for signing. Raises only for wrong configuration: the source of keys may be away for a
+    while.
+    """
     try:
         access = access_for(settings, session)
         if access.access_key_id is not None and access.secret_access_key is not None:
@@ -99,11 +101,11 @@ def _provided(settings: DynamoSettings, session: botocore.session.Session) -> Pr
 
 
 def sdk_client(settings: DynamoSettings, session: botocore.session.Session | None = None) -> DynamoDBClient:
-    """Returns the SDK's client, which sends a request once: thread-safe, and to be closed.
+    """Returns the SDK's client, which sends a request once. It is thread-safe, and the caller closes it.
 
     Args:
-        settings: Of the store.
-        session: Of the SDK; one of its own where it is left out.
+        settings: Settings of the store.
+        session: Session of the SDK; None creates one.
 
     Raises:
         botocore.exceptions.BotoCoreError: There is no region, the SDK's configuration is wrong, or its chain failed.
@@ -111,7 +113,7 @@ def sdk_client(settings: DynamoSettings, session: botocore.session.Session | Non
     session = session or botocore.session.get_session()
     access = access_for(settings, session)
     if access.access_key_id is None and (credentials := _found(session)) is not None:
-        keys_of(credentials)  # What goes wrong as they are fetched would else come out of a call, as whatever it is.
+        keys_of(credentials)  # A failed fetch is raised here; later it would come out of a call as any exception.
     return _sdk_client(settings, session, access)
 
 
@@ -129,7 +131,7 @@ def _sdk_client(settings: DynamoSettings, session: botocore.session.Session, acc
             read_timeout=settings.read_timeout_s,
             max_pool_connections=settings.connections_max,
             tcp_keepalive=True,
-            # The region's endpoint serves every account, and does not change while a node runs.
+            # The region's endpoint serves every account and does not change while a node runs.
             account_id_endpoint_mode="disabled",
         ),
     )
@@ -139,9 +141,9 @@ def _sdk_client(settings: DynamoSettings, session: botocore.session.Session, acc
 def access_for(settings: DynamoSettings, session: botocore.session.Session) -> Access:
     """Decides on region and credentials.
 
-    The SDK's standard chain (environment, profile, container and instance roles) comes first. Dummy credentials are used
-    only for an endpoint that may be DynamoDB Local, and only when the chain finds none: that one wants a signature and checks nothing.
-    For any other endpoint, such as a VPC's, a role may answer late.
+    The SDK's standard chain (environment, profile, container and instance roles) comes first. Dummy credentials are
+    used only if the chain finds none and the endpoint may be DynamoDB Local, which requires a signature but does not
+    check it. For any other endpoint, such as a VPC's, a role may answer late.
 
     Raises:
         botocore.exceptions.CredentialRetrievalError: The chain failed.
@@ -155,12 +157,12 @@ def access_for(settings: DynamoSettings, session: botocore.session.Session) -> A
 
 
 def _found(session: botocore.session.Session) -> Credentials | None:
-    """Asks the SDK's chain.
+    """Returns the credentials that the SDK's chain finds.
 
     Raises:
-        botocore.exceptions.CredentialRetrievalError: It failed. The chain itself lets through what it meets: a token's file or a program that
-            is not there, or that program's words for people.
-        botocore.exceptions.BotoCoreError: The SDK's configuration is wrong.
+        botocore.exceptions.CredentialRetrievalError: The chain failed. The chain itself raises any exception it meets,
+        for example for a missing token file or a missing credentials program. botocore.exceptions.BotoCoreError: The
+        SDK's configuration is wrong.
     """
     try:
         return session.get_credentials()
@@ -176,7 +178,10 @@ def _region(settings: DynamoSettings, session: botocore.session.Session) -> str 
 
 
 def _may_be_local(endpoint_url: str) -> bool:
-    """AWS is reached through TLS; DynamoDB Local has none of its own, and with a proxy before it that has it is on this host."""
+    """Whether the endpoint may be DynamoDB Local.
+
+    AWS requires TLS. DynamoDB Local has none; if a proxy adds TLS to it, the proxy runs on this host.
+    """
     parts = urlsplit(endpoint_url)
     if parts.scheme == "http" or parts.hostname == "localhost":
         return True

@@ -1,7 +1,7 @@
-"""The keys that requests are signed with: those of the moment, and how new ones are fetched without stopping a loop, or all threads.
+"""Credentials that sign requests, and their renewal without blocking a loop or all threads.
 
-Keys of a role (of a service account, a container, an instance) run out. The SDK fetches new ones from 15 minutes before, over a
-network, in whatever thread asks; as long as that fails it asks again for each request.
+Keys of a role (of a service account, a container, an instance) expire. The SDK fetches new ones from 15 minutes before,
+over a network, in the thread that asks. While that fails it tries again at each request.
 """
 
 from __future__ import annotations
@@ -27,26 +27,28 @@ T = TypeVar("T")
 
 CHAIN: Final = "the SDK's chain"
 ASK_AGAIN_S: Final = 10.0
-"""Between a try to have new keys and the next one, while the old ones are still good."""
+"""Gap between two attempts to renew keys that are still valid."""
 WAIT_S_MAX: Final = 2.0
-"""For new keys where the old ones have run out, as for an answer of the store: whoever asks has to know where it stands. The SDK itself waits
-for minutes for a service that does not answer, and for ever for a program that gives keys and hangs."""
+"""Longest wait for new keys after the old ones expired, as long as for an answer of the store: the caller needs a
+result. The SDK itself waits minutes for a service that does not answer, and for ever for a credentials program that
+hangs."""
 
 FIRST_WAIT_S_MAX: Final = 60.0
-"""The same for the first ones, which a thread may have: a person may have to type a code for them."""
+"""Longest wait of a thread for the first keys: a user may have to type a code for them."""
 THREAD: Final = "tidegate-keys"
 
 
 class Later:
-    """Keys that the SDK's chain did not find as the process started: it is asked again. An instance's own service may not answer within the
-    second that it has. Thread-safe.
+    """Credentials that the SDK's chain did not find when the process started. The chain is asked again.
+
+    The credentials service of an instance may miss the SDK's time-out of one second. Thread-safe.
 
     Args:
-        ask: The chain. Blocking.
-        monotonic: Seconds.
+        ask: The chain; blocks.
+        monotonic: Monotonic clock in seconds.
 
     Attributes:
-        found: What it has found since; None: nothing yet.
+        found: Credentials found since; None before that.
     """
 
     def __init__(self, ask: Callable[[], Credentials | None], monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -57,7 +59,7 @@ class Later:
         self.found: Credentials | None = None
 
     def look(self) -> Credentials | None:
-        """Returns what was found; asks again where nothing was, at most every `ASK_AGAIN_S`. Blocking.
+        """Returns the credentials found. If there are none, asks the chain again, at most every `ASK_AGAIN_S`. Blocks.
 
         Raises:
             CredentialRetrievalError: The chain failed.
@@ -74,22 +76,22 @@ class Later:
 
 
 Provided: TypeAlias = "Credentials | Later"
-"""What the SDK's chain found, or will."""
+"""Credentials that the SDK's chain found, or a `Later` that finds them."""
 
 
 def keys_of(provided: Provided) -> ReadOnlyCredentials:
-    """Returns the keys of the moment. Blocking where new ones have to be fetched.
+    """Returns the present keys. Blocks if new ones must be fetched.
 
     Raises:
         NoCredentialsError: The SDK's chain found none.
-        CredentialRetrievalError: They ran out, or soon will, and could not be had anew.
+        CredentialRetrievalError: The keys expired, or soon will, and could not be renewed.
     """
     credentials = provided.look() if isinstance(provided, Later) else provided
     if credentials is None:
         raise NoCredentialsError
     try:
         return credentials.get_frozen_credentials()
-    # The token's file is gone, the service refuses or is away, what it gave had run out: the chain lets through what it meets.
+    # The chain raises any exception it meets: missing token file, refusing or absent service, expired answer.
     except Exception as error:
         raise CredentialRetrievalError(
             provider=credentials.method, error_msg=f"{type(error).__name__}: {error}"
@@ -97,12 +99,13 @@ def keys_of(provided: Provided) -> ReadOnlyCredentials:
 
 
 class KeysOnThreads:
-    """The same for calls on threads, none of which waits for longer than for the store. Thread-safe.
+    """Present keys for calls on threads. Each waits no longer than for an answer of the store. Thread-safe.
 
-    The SDK's own would wait all together, and fail where new keys cannot be had, while the old ones are good for ten minutes more.
+    With the SDK's own renewal all threads would wait. They would also fail if a renewal fails, although the old keys
+    are valid for ten more minutes.
 
     Args:
-        provided: What the SDK's chain found, or will.
+        provided: Credentials, found already or to be found later.
     """
 
     def __init__(self, provided: Provided) -> None:
@@ -112,10 +115,11 @@ class KeysOnThreads:
         self._asks_again_at = 0.0
 
     def of_now(self) -> ReadOnlyCredentials:
-        """Returns the keys of the moment; blocks only where there are none that are good, as `KeysOnLoop.of_now` waits.
+        """Returns the present keys. Blocks only if there are no valid ones.
 
         Raises:
-            See `keys_of`.
+            NoCredentialsError: See `keys_of`.
+            CredentialRetrievalError: See `keys_of`.
         """
         credentials = self._provided.found if isinstance(self._provided, Later) else self._provided
         if credentials is None:
@@ -125,7 +129,7 @@ class KeysOnThreads:
         if credentials.refresh_needed(0):
             return self._fetched_within(FIRST_WAIT_S_MAX if _at_hand(credentials) is None else WAIT_S_MAX)
         if credentials.refresh_needed() and time.monotonic() >= self._asks_again_at:
-            with suppress(CredentialRetrievalError):  # No thread for it: these are good.
+            with suppress(CredentialRetrievalError):  # No thread for the renewal; the present keys are valid.
                 self._fetching()
         return cast("ReadOnlyCredentials", _at_hand(credentials))
 
@@ -149,7 +153,7 @@ class KeysOnThreads:
     def _go(self, fetch: Future[ReadOnlyCredentials]) -> None:
         try:
             tell = partial(fetch.set_result, keys_of(self._provided))
-        except Exception as error:  # noqa: BLE001 - whatever it is, who waits is told
+        except Exception as error:  # noqa: BLE001 - passed on to all waiting callers
             tell = partial(fetch.set_exception, error)
         with self._lock:
             self._fetch = None
@@ -158,10 +162,10 @@ class KeysOnThreads:
 
 
 class KeysOnLoop:
-    """The same for calls on a loop, which nobody stops. Of one loop.
+    """Present keys for calls on one loop, without blocking it.
 
     Args:
-        provided: What the SDK's chain found, or will.
+        provided: Credentials, found already or to be found later.
     """
 
     def __init__(self, provided: Provided) -> None:
@@ -170,13 +174,14 @@ class KeysOnLoop:
         self._asks_again_at = 0.0
 
     async def of_now(self) -> ReadOnlyCredentials:
-        """Returns the keys of the moment; waits only where there are none that are good.
+        """Returns the present keys. Waits only if there are no valid ones.
 
-        While those at hand run out soon, one thread at a time fetches others, at most every `ASK_AGAIN_S`, and calls go on with
-        these to their last second.
+        When the keys expire soon, one thread at a time fetches new ones, at most every `ASK_AGAIN_S`. Calls use the
+        present keys until they expire.
 
         Raises:
-            See `keys_of`.
+            NoCredentialsError: See `keys_of`.
+            CredentialRetrievalError: See `keys_of`.
         """
         credentials = self._provided
         if isinstance(credentials, Later):
@@ -196,7 +201,7 @@ class KeysOnLoop:
     async def _fetched_in_time(self, credentials: RefreshableCredentials) -> None:
         try:
             async with asyncio.timeout(WAIT_S_MAX):
-                # All wait for the same one; a caller that gives up does not end it.
+                # All callers wait for the same fetch. A caller that gives up does not cancel it.
                 await asyncio.shield(self._fetching(credentials))
         except TimeoutError as silence:
             raise CredentialRetrievalError(provider=credentials.method, error_msg=_none_came(WAIT_S_MAX)) from silence
@@ -211,21 +216,22 @@ class KeysOnLoop:
         self._fetch = None
         self._asks_again_at = fetch.get_loop().time() + ASK_AGAIN_S
         with suppress(asyncio.CancelledError):
-            # Looked at: whoever waits is told, and whoever had keys that are good needs to know nothing. The SDK logs it.
+            # Marks the exception as retrieved. Waiting callers receive it, the SDK logs it, and callers with valid keys
+            # ignore it.
             fetch.exception()
 
 
 def _at_hand(credentials: RefreshableCredentials) -> ReadOnlyCredentials | None:
-    """Not `get_frozen_credentials`, which would look for itself whether it is time to fetch, and do it here."""
+    """Returns the stored keys. `get_frozen_credentials` would decide itself to renew them, and block this thread."""
     return cast("ReadOnlyCredentials | None", credentials._frozen_credentials)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def _none_came(seconds: float) -> str:
-    return f"the keys have run out, or there were none yet, and none came within {seconds:g} s"
+    return f"the keys have expired, or there were none yet, and none came within {seconds:g} s"
 
 
 async def _on_thread(look: Callable[[], T], provider: str) -> T:
     try:
         return await apart(look, THREAD)
-    except RuntimeError as none_left:  # No thread: the host has no more of them at the moment.
+    except RuntimeError as none_left:  # The host has no thread left at the moment.
         raise CredentialRetrievalError(provider=provider, error_msg=str(none_left)) from none_left

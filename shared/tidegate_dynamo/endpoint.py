@@ -1,6 +1,7 @@
-"""Where requests go and in whose name they are signed, as the SDK decides it: region, environment, profile, partition.
+"""Endpoint of the requests, and the region and service they are signed for, as the SDK decides: region, environment,
+profile, partition.
 
-The SDK is asked once, when a client is made. What it would decide anew with each call (an endpoint of the account's own) is
+The SDK decides once, when a client is created. Endpoints per account, which it would choose with each call, are
 switched off in `client_factory.py`: the region's endpoint serves every account.
 """
 
@@ -20,12 +21,12 @@ PORTS: Final = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Whom a request is for.
+    """Receiver of requests.
 
     Attributes:
-        url: As the SDK resolved it, such as `https://dynamodb.eu-central-1.amazonaws.com/`.
-        region: For which requests are signed.
-        signing_name: The service's name in signatures.
+        url: URL that the SDK resolved, such as `https://dynamodb.eu-central-1.amazonaws.com/`.
+        region: Region in signatures.
+        signing_name: Service name in signatures.
     """
 
     url: str
@@ -49,7 +50,7 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """The `Host` header: without the scheme's own port."""
+        """Value of the `Host` header, without the scheme's default port."""
         parts = urlsplit(self.url)
         name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
         return name if parts.port in (None, PORTS[parts.scheme]) else f"{name}:{parts.port}"
@@ -60,7 +61,7 @@ class Endpoint:
 
     @property
     def canonical_path(self) -> str:
-        """The path as a signature has it."""
+        """Path in the form that signatures use."""
         return quote(normalize_url_path(self.path), safe="/~")
 
 
@@ -72,11 +73,11 @@ class _Seen(Exception):
 
 
 def resolved_endpoint(sdk: DynamoDBClient) -> Endpoint:
-    """Returns where this client of the SDK would send a request. Sends nothing.
+    """Returns the endpoint of this SDK client. Sends nothing.
 
     Raises:
-        ValueError: An address to which nothing can be sent.
-        botocore.exceptions.BotoCoreError: The SDK finds none.
+        ValueError: The endpoint cannot be used.
+        botocore.exceptions.BotoCoreError: The SDK finds no endpoint.
     """
     events = sdk.meta.events
     events.register("before-sign.dynamodb.ListTables", _see)
@@ -90,6 +91,6 @@ def resolved_endpoint(sdk: DynamoDBClient) -> Endpoint:
 
 
 def _see(request: Any, region_name: str, signing_name: str, **_: Any) -> None:
-    # Endpoints of some partitions are signed for in another region than the one that was asked for.
+    # Endpoints of some partitions require signatures for another region than the requested one.
     chosen = request.context.get("signing", {})
     raise _Seen(Endpoint(request.url, chosen.get("region", region_name), chosen.get("signing_name", signing_name)))

@@ -1,10 +1,11 @@
-"""Connections to one endpoint, kept open between requests, and one exchange at a time on each.
+"""Connections of threads to one endpoint, kept open between requests, with one exchange at a time on each.
 
-urllib3 makes them, as it does for the SDK: names, proxies, tunnels, TLS. What goes over them is ours (`http_response.py`). Certificates
-are verified against what the SDK would use, and proxies are the environment's, through the SDK's own functions.
+urllib3 opens them, as it does for the SDK: names, proxies, tunnels, TLS. The exchange itself is ours
+(`http_response.py`). Certificates are verified against those that the SDK would use, and proxies come from the
+environment through the SDK's functions.
 
-A request is sent once. A connection that the server closed while it lay idle is seen before anything is written to it, and
-replaced; one that breaks later leaves open what became of the request, and nothing here sends it again.
+A request is sent once. A connection that the server closed while it was idle is detected before anything is written to
+it, and replaced. If a connection breaks later, the outcome of its request is unknown, and nothing here sends it again.
 """
 
 from __future__ import annotations
@@ -46,15 +47,15 @@ SOCKET_OPTIONS: Final[list[tuple[int, int, int | bytes]]] = [
 
 
 class Route:
-    """How connections to an endpoint are made.
+    """Way to open connections to an endpoint.
 
     Args:
-        endpoint: Where to.
+        endpoint: Endpoint.
         settings: Time-outs.
-        ca_bundle: File of trusted certificates, None for the SDK's own choice.
+        ca_bundle: File of trusted certificates; None leaves the choice to the SDK.
 
     Attributes:
-        trust: Which certificates count; None where nothing on the way is encrypted.
+        trust: TLS context with the trusted certificates; None if no part of the way is encrypted.
 
     Raises:
         ValueError: The file of trusted certificates cannot be used.
@@ -73,12 +74,12 @@ class Route:
 
     @property
     def is_direct(self) -> bool:
-        """Whether there is no proxy on the way."""
+        """Whether no proxy is used."""
         return self._proxy is None
 
     @property
     def request_head(self) -> str:
-        """The first line, the `Host`, and what a proxy on the way wants of each request."""
+        """First line, `Host`, and the headers that a proxy requires in each request."""
         forwarded = self._proxy is not None and not self.endpoint.is_encrypted
         target = self.endpoint.url if forwarded else self.endpoint.path
         own = self._proxy_headers if forwarded else {}
@@ -86,10 +87,10 @@ class Route:
         return "".join(f"{line}\r\n" for line in lines)
 
     def connected(self) -> HTTPConnection:
-        """Returns a new connection, through the proxy where there is one. Nothing of a request has been sent.
+        """Returns a new connection, through the proxy if there is one. No part of a request has been sent.
 
         Raises:
-            botocore.exceptions.BotoCoreError: What the SDK would raise for it.
+            botocore.exceptions.BotoCoreError: The class that the SDK would raise.
         """
         connection = self._connection()
         url = self.endpoint.url
@@ -102,13 +103,13 @@ class Route:
             connection.close()
             if self._proxy is not None:
                 raise ProxyConnectionError(proxy_url=self._masked_proxy, error=error) from error
-            # In this order: urllib3's second class is a kind of its first one.
+            # In this order, because urllib3's second class is a subclass of its first one.
             if isinstance(error, NewConnectionError):
                 raise EndpointConnectionError(endpoint_url=url, error=error) from error
             if isinstance(error, ConnectTimedOut):
                 raise ConnectTimeoutError(endpoint_url=url, error=error) from error
             if isinstance(error, TimeoutError):
-                # Within the handshake: the SDK's word for it.
+                # During the handshake; the SDK raises this class for it.
                 raise ReadTimeoutError(endpoint_url=url, error=error) from error
             raise ConnectionClosedError(endpoint_url=url, error=error) from error
         except (ValueError, UnicodeError) as error:
@@ -141,27 +142,27 @@ class Route:
 
 
 class Connections:
-    """Exchanges requests for answers, on as many connections as threads ask at once. Thread-safe.
+    """Exchanges requests for answers, on as many connections as there are concurrent calls. Thread-safe.
 
     Args:
-        route: How they are made.
-        idle_max: How many are kept open between requests; those beyond are closed after their answer.
+        route: Way to open connections.
+        idle_max: Number of idle connections kept; further ones are closed after their answer.
     """
 
     def __init__(self, route: Route, idle_max: int) -> None:
         self._route = route
         self._idle_max = idle_max
-        # Appending to a list and popping from it are atomic; the last one used is the likeliest to be alive.
+        # Appending and popping are atomic. The connection used last is the most likely to be alive.
         self._idle: list[HTTPConnection] = []
-        # Who drops a client without a word leaves no sockets behind.
+        # Closes the sockets even if a caller drops the client without `close`.
         weakref.finalize(self, _close_all, self._idle)
 
     def exchange(self, request: bytes) -> Answer:
-        """Sends a request, once, and returns its whole answer.
+        """Sends a request once and returns its whole answer.
 
         Raises:
-            botocore.exceptions.BotoCoreError: The classes that the SDK raises: `outcomes.NEVER_SENT` where nothing can have
-                been carried out, another one where that is not known.
+            botocore.exceptions.BotoCoreError: The SDK's classes. `write_outcomes.NEVER_SENT`: nothing was carried out.
+                Others: it is unknown whether the request was carried out.
         """
         connection = self._alive()
         try:
@@ -176,14 +177,14 @@ class Connections:
         return answer
 
     def close(self) -> None:
-        """Closes those that are idle; those at work are closed by nobody but the server."""
+        """Closes idle connections. Connections in use stay open until the server closes them."""
         _close_all(self._idle)
 
     def _alive(self) -> HTTPConnection:
         while (connection := _last(self._idle)) is not None:
             if connection.is_connected:
                 return connection
-            # The server has closed it, or said something that nobody asked for.
+            # The server has closed it, or sent bytes without a request.
             connection.close()
         return self._route.connected()
 
@@ -191,7 +192,8 @@ class Connections:
         url = self._route.endpoint.url
         assert connection.sock is not None
         try:
-            # A server may refuse and hang up while we still write; its answer can be read all the same.
+            # A server may refuse the request and close the connection while it is being written; its answer can still
+            # be read.
             with suppress(BrokenPipeError, ConnectionResetError):
                 connection.sock.sendall(request)
             return AnswerReader(cast(Source, connection.sock)).answer()
@@ -207,7 +209,7 @@ def _last(idle: list[HTTPConnection]) -> HTTPConnection | None:
     try:
         return idle.pop()
     except IndexError:
-        # Empty, or another thread was quicker.
+        # Empty: another thread may have taken the last one.
         return None
 
 
@@ -221,7 +223,7 @@ def _trust(ca_bundle: str | None) -> ssl.SSLContext:
     context: ssl.SSLContext = create_urllib3_context()
     context.check_hostname = True
     try:
-        # Once, and not for each connection: reading the bundle takes longer than the handshake.
+        # Loaded once and not for each connection: reading the bundle takes longer than the handshake.
         context.load_verify_locations(path)
     except OSError as error:
         raise ValueError(f"store: the trusted certificates in {path} cannot be used: {error}") from error

@@ -1,8 +1,8 @@
-"""As much of HTTP/1.1 as an answer of DynamoDB needs, and not a byte more taken on trust.
+"""The part of HTTP/1.1 that answers of DynamoDB need, strictly checked.
 
-Ours and not `http.client`'s, whose objects for each header cost several times the CPU of the rest of a call (figures in
-docs/internals/decisions/0029-a-thin-client-for-items.md). An answer is whole or it is an error: what ends early, has no length, or
-says two things about it is `NotAnAnswer`, and the connection is not used again.
+Not `http.client`, whose header objects cost several times the CPU of the rest of a call (figures in
+docs/internals/decisions/0029-a-thin-client-for-items.md). An answer that ends early, has no length, or has two lengths is
+`NotAnAnswer`, and its connection is not used again.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
 LINE_BYTES_MAX: Final = 64 * 1024
-"""Of the head as a whole; DynamoDB's has 300."""
+"""Largest head; DynamoDB's has 300 bytes."""
 BODY_BYTES_MAX: Final = 128 * 1024 * 1024
-"""DynamoDB's largest answer holds 16 MB of items, of which JSON makes six times as much when all is control characters."""
+"""Largest body. DynamoDB's largest answer holds 16 MB of items, which JSON makes six times as large if all is control
+characters."""
 RECEIVE_BYTES: Final = 64 * 1024
-"""Asked of the socket at once: most answers come whole."""
+"""Size of one read from the socket; most answers fit into one."""
 INTERIM_MAX: Final = 8
-"""Answers of status 100 that a proxy may put before the real one; nobody asks for them."""
+"""Most answers of status 100 before the real one. A proxy may send them unasked."""
 SIZE_DIGITS_MAX: Final = 16
-"""Of a length in text."""
+"""Most digits of a length."""
 BODILESS: Final = frozenset({204, 304})
 
 
 class Source(Protocol):
-    """What is read from: as much of a socket, with TLS or without."""
+    """The part of a socket, with or without TLS, that answers are read from."""
 
     def recv(self, size: int, /) -> bytes: ...
 
@@ -33,16 +34,16 @@ class Source(Protocol):
 
 
 class NotAnAnswer(Exception):
-    """The connection ended within an answer, or what came is no HTTP/1.1."""
+    """The connection ended within an answer, or the bytes are not HTTP/1.1."""
 
 
 class Answer(NamedTuple):
     """A whole answer.
 
     Attributes:
-        status: Such as 200.
-        headers: Names in lower case; of those that came twice, the last one.
-        body: Without transfer coding.
+        status: HTTP status, such as 200.
+        headers: Names in lower case; of a repeated name the last value.
+        body: Body without transfer coding.
         keeps: Whether the connection can carry another request.
     """
 
@@ -53,18 +54,18 @@ class Answer(NamedTuple):
 
 
 class AnswerReader:
-    """Reads one answer from a socket. For one exchange: a new one for each."""
+    """Reads one answer from a socket. A new reader is needed for each exchange."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._received = b""
 
     def answer(self) -> Answer:
-        """Waits for the answer, each time as long as the socket's time-out.
+        """Reads the answer. Each read waits up to the socket's time-out.
 
         Raises:
-            NotAnAnswer: It is not whole, or something else.
-            OSError: The connection broke, or nothing came in time.
+            NotAnAnswer: The answer is incomplete or malformed.
+            OSError: The connection broke or timed out.
         """
         for _ in range(INTERIM_MAX):
             version, status, headers = self._head()
@@ -86,7 +87,7 @@ class AnswerReader:
             raise NotAnAnswer("a body without a length")
         closes = version != b"HTTP/1.1" or "close" in headers.get("connection", "").lower()
         doubly_framed = coding is not None and length is not None
-        # What follows a whole answer would be taken for the next request's.
+        # Bytes after a whole answer would be taken for the next answer, so the connection is closed then.
         return Answer(status, headers, body, keeps=not (closes or doubly_framed or self._received))
 
     def _head(self) -> tuple[bytes, int, Mapping[str, str]]:
@@ -118,7 +119,7 @@ class AnswerReader:
             if self._exactly(2) != b"\r\n":
                 raise NotAnAnswer("a chunk that is longer than it says")
         while self._line():
-            pass  # Trailers say nothing that we need.
+            pass  # Trailers hold nothing that is needed.
         return bytes(body)
 
     def _line(self) -> bytes:
@@ -153,7 +154,7 @@ class AnswerReader:
 
 
 def _size(text: str, digits: str) -> int:
-    # `int` alone would take signs, underscores, `0x` and digits of other scripts.
+    # `int` alone would accept signs, underscores, `0x` and digits of other scripts.
     if not 0 < len(text) <= SIZE_DIGITS_MAX or text.strip(digits):
         raise NotAnAnswer(f"a length of {text[:80]!r}")
     size = int(text, 10 if digits is string.digits else 16)

@@ -1,7 +1,9 @@
-"""The client for items: signs, sends once, decodes. What `store.py` calls; tables are made with the SDK's (`client_factory.py`).
+"""Item client: signs, sends once and decodes. `store.py` calls it; tables are created with the SDK's client
+(`client_factory.py`).
 
-No retries of any sort: a write whose answer was lost and which is sent again reports its own success as a failed condition
-(aws-sdk-java#2667). Settling is ours (`transaction_sender.py`). No validation either: requests are built in one module.
+It makes no retries. If a write's answer is lost and the write is sent again, it reports its own success as a failed
+condition (aws-sdk-java#2667). `transaction_sender.py` settles such cases. It makes no validation either: one module
+builds all requests.
 """
 
 from __future__ import annotations
@@ -33,30 +35,30 @@ OPERATIONS: Final = {
     "transact_write_items": "TransactWriteItems",
     "update_item": "UpdateItem",
 }
-"""All that a store asks for: our name, which is the SDK's and the metrics', and the service's."""
+"""All operations of a store: our name, which the SDK and the metrics use as well, and the service's name."""
 USER_AGENT: Final = "tidegate"
 
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def body_of(request: Mapping[str, Any]) -> bytes:
-    """Returns a request as JSON, whatever its texts contain: the store is to say what it makes of half a surrogate pair."""
+    """Returns a request as JSON, whatever its texts contain: the store decides about half a surrogate pair."""
     try:
-        return to_json(request)  # A quarter of what the library's own encoder costs, which takes all that is in a text.
+        return to_json(request)  # A quarter of the cost of the standard encoder, which accepts any text.
     except PydanticSerializationError:
         return _encode(request).encode()
 
 
 class SignedRequests:
-    """Makes the bytes of requests. Thread-safe.
+    """Builds the bytes of requests. Thread-safe.
 
     Args:
-        route: To the endpoint.
+        route: Route to the endpoint.
     """
 
     def __init__(self, route: Route) -> None:
         self._signer = Signer(route.endpoint)
-        # No compression: an answer is read as it is, and its checksum is of what was sent.
+        # No compression: answers are parsed as they are, and their checksum covers the bytes that were sent.
         shared = f"{route.request_head}User-Agent: {USER_AGENT}\r\nAccept-Encoding: identity\r\nContent-Type: {CONTENT_TYPE}\r\n"
         self._calls = {
             name: (operation, f"{API}.{operation}", f"{shared}X-Amz-Target: {API}.{operation}\r\n")
@@ -64,7 +66,7 @@ class SignedRequests:
         }
 
     def of(self, operation: str, request: Mapping[str, Any], keys: ReadOnlyCredentials) -> tuple[str, bytes]:
-        """Returns the operation as DynamoDB names it, and the whole request, signed with these keys.
+        """Returns DynamoDB's name of the operation and the whole request, signed with these keys.
 
         Raises:
             NoCredentialsError, botocore.exceptions.BotoCoreError: See `Signer.headers`.
@@ -76,12 +78,12 @@ class SignedRequests:
 
 
 class ItemsClient:
-    """Calls DynamoDB's operations on items, blocking. Thread-safe.
+    """Calls DynamoDB's item operations, blocking. Thread-safe.
 
     Args:
-        provided: The keys: what the SDK's chain found, or will.
-        route: To the endpoint.
-        settings: The same.
+        provided: Credentials, found already or to be found later.
+        route: Route to the endpoint.
+        settings: Settings of the store.
     """
 
     def __init__(self, provided: Provided, route: Route, settings: DynamoSettings) -> None:
@@ -90,18 +92,18 @@ class ItemsClient:
         self._connections = Connections(route, settings.connections_max)
 
     def call(self, operation: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Sends one request and returns its decoded answer; attribute values stay as JSON has them.
+        """Sends one request and returns its decoded answer; attribute values stay in their JSON form.
 
         Args:
-            operation: One of `OPERATIONS`.
-            request: As DynamoDB wants it.
+            operation: Key of `OPERATIONS`.
+            request: Request in DynamoDB's form.
 
         Raises:
-            `outcomes.FAILURES`: What happened outside of this process.
+            `write_outcomes.FAILURES`: The store, the network or the credentials failed.
         """
         name, message = self._requests.of(operation, request, self._keys.of_now())
         return decoded_answer(name, self._connections.exchange(message))
 
     def close(self) -> None:
-        """Closes the connections that are idle."""
+        """Closes idle connections."""
         self._connections.close()

@@ -1,4 +1,4 @@
-"""Builds DynamoDB's requests from the core's values; expressions and placeholders go out as they are. Pure."""
+"""Builds DynamoDB's requests from the core's values; expressions and placeholders are passed on unchanged. Pure."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Request: TypeAlias = dict[str, Any]
 TableNames: TypeAlias = Mapping[Table, str]
 
 TOKEN_BYTES: Final = 16
-"""32 hexadecimal characters; DynamoDB takes client tokens of up to 36."""
+"""Size of a client token: 32 hexadecimal characters. DynamoDB accepts up to 36."""
 
 _Mapped = TypeVar("_Mapped", str, Value)
 
 
 def key_attributes(key: Key) -> dict[str, AttributeValue]:
-    """Returns the primary key as DynamoDB wants it."""
+    """Returns the primary key in DynamoDB's form."""
     return {"pk": {"S": key.pk}, "sk": {"S": key.sk}}
 
 
@@ -40,9 +40,9 @@ def transaction_request(transaction: Transaction, tables: TableNames) -> Request
     """Returns the arguments of `transact_write_items`."""
     return {
         "TransactItems": [dict([action_request(action, tables)]) for action in transaction.actions],
-        # Hashed because authors' tokens have any length. The token guards only against the network repeating a send
-        # (DynamoDB forgets it after ten minutes); what settles a doubt is the witness.
-        # The tables' name is in it because DynamoDB's memory of tokens is the account's, and clusters share accounts.
+        # Hashed, because a transaction's token has any length. DynamoDB's token only guards against the network
+        # repeating a request, and DynamoDB forgets it after ten minutes; the witness settles doubtful sends. The table
+        # name is part of it, because DynamoDB remembers tokens per account, and clusters may share an account.
         "ClientRequestToken": hashlib.blake2b(
             f"{tables['main']}#{transaction.token}".encode(), digest_size=TOKEN_BYTES
         ).hexdigest(),
@@ -50,7 +50,7 @@ def transaction_request(transaction: Transaction, tables: TableNames) -> Request
 
 
 def action_request(action: Action, tables: TableNames) -> tuple[str, Request]:
-    """Returns DynamoDB's name of the action and its arguments, which a transaction and a single call share."""
+    """Returns DynamoDB's name of the action and its arguments, the same in a transaction and in a single call."""
     request: Request = {
         "TableName": tables[action.key.table],
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -76,8 +76,8 @@ def action_request(action: Action, tables: TableNames) -> tuple[str, Request]:
 def query_request(wanted: RangeRead, tables: TableNames) -> Request | None:
     """Returns the arguments of `query`, or None when the range is empty whatever the table holds.
 
-    DynamoDB refuses what a caller's arithmetic can well produce: bounds the wrong way round, an empty lower bound, a
-    position outside of the bounds or at their end. Here they mean what they say.
+    DynamoDB refuses ranges that a caller's arithmetic can produce: reversed bounds, an empty lower bound, a
+    position outside the bounds or at their end. Here such a range means the rows that it describes, often none.
     """
     if wanted.limit < 1:
         raise StoreRequestInvalid(f"{wanted}: the limit is below 1")
@@ -110,7 +110,7 @@ def _conditional(condition: Condition | None) -> Request:
 
 
 def _placeholders(names: Mapping[str, str], values: Mapping[str, Value]) -> Request:
-    # DynamoDB refuses empty mappings.
+    # Empty mappings are left out, because DynamoDB refuses them.
     request: Request = {}
     if names:
         request["ExpressionAttributeNames"] = dict(names)
@@ -122,5 +122,5 @@ def _placeholders(names: Mapping[str, str], values: Mapping[str, Value]) -> Requ
 def _merged(first: Mapping[str, _Mapped], second: Mapping[str, _Mapped]) -> Mapping[str, _Mapped]:
     for placeholder, meaning in second.items():
         if first.get(placeholder, meaning) != meaning:
-            raise StoreRequestInvalid(f"{placeholder} means one thing in the update and another one in its condition")
+            raise StoreRequestInvalid(f"{placeholder} has one meaning in the update and another in its condition")
     return {**first, **second}

@@ -1,6 +1,6 @@
-"""What DynamoDB's HTTP answers say: the decoded body, or the SDK's error for them. Pure.
+"""Decodes DynamoDB's HTTP answers to the body, or to the SDK's error for them. Pure.
 
-The classes are the SDK's, so that `write_outcomes.py` reads both clients' failures alike.
+The error classes are the SDK's, so that `write_outcomes.py` treats failures of both clients alike.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tidegate_dynamo.http_response import Answer
 from tidegate_dynamo.write_outcomes import ForeignAnswer
 
 MESSAGE_CHARACTERS_MAX: Final = 500
-"""Of a page that some proxy put in place of an answer."""
+"""Longest text taken from a proxy's page that came instead of an answer."""
 REFUSAL_PARTS: Final = {"CancellationReasons": list, "Item": dict}
-"""What refusals have beside their message, and of which type."""
+"""Parts of a refusal apart from its message, with their types."""
 
 
 def decoded_answer(operation: str, answer: Answer) -> Mapping[str, Any]:
-    """Returns what a call brought, with the request's id in `ResponseMetadata`.
+    """Returns the body of a call's answer, with the request's id in `ResponseMetadata`.
 
     Args:
-        operation: As DynamoDB names it, such as `PutItem`.
-        answer: Whole, as it came.
+        operation: DynamoDB's name of the operation, such as `PutItem`.
+        answer: Whole answer.
 
     Raises:
-        ClientError: DynamoDB, or something on the way, answered with an error.
-        ChecksumError: The body is not the one that was sent.
-        ForeignAnswer: Status 2xx, but no answer of DynamoDB's.
+        ClientError: DynamoDB, or a server on the way, answered with an error.
+        ChecksumError: The body differs from the one that was sent.
+        ForeignAnswer: The status is 2xx, but the answer is not DynamoDB's.
     """
     _check_sum(answer)
     body = _json(answer.body)
@@ -61,7 +61,7 @@ def _json(body: bytes) -> dict[str, Any] | None:
 def _refusal(operation: str, answer: Answer, body: Mapping[str, Any] | None) -> ClientError:
     named = body or {}
     kind = named.get("__type")
-    # "com.amazonaws.dynamodb.v20120810#ThrottlingException", or without what is before `#`, or with a URL behind `:`.
+    # "com.amazonaws.dynamodb.v20120810#ThrottlingException", also without the part up to `#`, or with a URL after `:`.
     code = kind.split(":", 1)[0].rsplit("#", 1)[-1] if isinstance(kind, str) else str(answer.status)
     message = named.get("message") or named.get("Message")
     if body is None:

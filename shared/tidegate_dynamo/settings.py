@@ -1,4 +1,4 @@
-"""Where the store is and how patient its client is. One frozen value, checked when it is made."""
+"""Settings of the DynamoDB adapter: endpoint, tables and time-outs. One frozen value, checked when it is created."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidegate_core.rows.store_operations import Table
 
 TABLE_NAMES: Final[dict[Table, str]] = {"main": "tidegate", "history": "tidegate-history"}
 PREFIX_CHARACTERS_MAX: Final = 200
-"""DynamoDB's table names end at 255."""
+"""Longest table prefix: DynamoDB's table names have at most 255 characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +17,16 @@ class DynamoSettings:
     """Settings of the DynamoDB adapter.
 
     Attributes:
-        endpoint_url: Of DynamoDB Local or a VPC endpoint; None is AWS's own endpoint of the region.
-        region: AWS region; None is the SDK's usual chain (environment, profile), and `us-east-1` for an explicit endpoint
-            when that finds none (DynamoDB Local wants a region and does not care which).
-        table_prefix: Put before both tables' names, so that several clusters share an account. Default: none.
-        connect_timeout_s: Seconds until a connection counts as refused. 1: within a region it takes milliseconds, and a
-            request that was never sent is cheap to repeat.
-        read_timeout_s: Seconds until an answer counts as lost. 2: longer than DynamoDB's slow answers, shorter than half a
-            Kafka session (3 s), within which a shard's actor has to know where it stands.
-        connections_max: Connections kept open, and a node's calls under way at once. 32: more calls than connections would
-            open and drop TLS connections all the time.
+        endpoint_url: URL of DynamoDB Local or of a VPC endpoint; None is AWS's endpoint of the region.
+        region: AWS region; None takes it from the SDK's chain (environment, profile). With an explicit endpoint,
+            `us-east-1` is the last resort: DynamoDB Local accepts any region.
+        table_prefix: Text before both table names, so that several clusters can share an account. Default: none.
+        connect_timeout_s: Seconds until a connection attempt counts as refused. 1: within a region connecting takes
+            milliseconds, and repeating a request that was never sent costs little.
+        read_timeout_s: Seconds until an answer counts as lost. 2: longer than DynamoDB's slow answers, shorter than
+            half a Kafka session (3 s), within which a shard's owner must know its state.
+        connections_max: Idle connections kept, and concurrent calls of a node. 32: with more calls than connections,
+            TLS connections would be opened and closed all the time.
     """
 
     endpoint_url: str | None = None
@@ -50,5 +50,5 @@ class DynamoSettings:
             )
 
     def table_name(self, table: Table) -> str:
-        """Returns the name of one of the two tables as DynamoDB knows it."""
+        """Returns DynamoDB's name of one of the two tables."""
         return self.table_prefix + TABLE_NAMES[table]

@@ -1,7 +1,7 @@
-"""Signature Version 4 for one endpoint's requests, with the day's signing key kept.
+"""Signs requests to one endpoint with Signature Version 4, and keeps the day's signing key.
 
-Source: the AWS guide "Create a signed AWS API request"; the tests compare each part with the SDK's own signer. Only what
-differs from call to call is computed anew: four of the five keyed hashes depend on the day alone.
+Source: the AWS guide "Create a signed AWS API request". The tests compare each part with the SDK's signer. Four of the
+five keyed hashes depend only on the day, so only the rest is computed for each call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DATE_CHARACTERS: Final = 8
 
 
 class _Day(NamedTuple):
-    """What the calls of one UTC day have in common, as long as the credentials stay the same."""
+    """Values that all calls of one UTC day share while the credentials stay the same."""
 
     date: str
     credentials: ReadOnlyCredentials
@@ -36,10 +36,10 @@ class _Day(NamedTuple):
 
 
 class Signer:
-    """Signs requests. Thread-safe.
+    """Signer of requests. Thread-safe.
 
     Args:
-        endpoint: Whom the requests are for.
+        endpoint: Receiver of the requests.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -47,21 +47,21 @@ class Signer:
         self._start = (
             f"POST\n{endpoint.canonical_path}\n\ncontent-type:{CONTENT_TYPE}\nhost:{endpoint.host}\nx-amz-date:"
         )
-        # Replaced as a whole: threads that make the same one at once do no harm.
+        # Replaced as a whole, so concurrent threads that compute the same value do no harm.
         self._day: _Day | None = None
 
     def headers(self, credentials: ReadOnlyCredentials, target: str, body: bytes, now_s: float) -> str:
-        """Returns the header lines that prove who asks, each with its end.
+        """Returns the authentication headers, each with its line end.
 
         Args:
-            credentials: The keys of the moment.
+            credentials: Present keys.
             target: Value of `X-Amz-Target`.
-            body: As it will be sent.
+            body: Body that will be sent.
             now_s: Seconds since the epoch.
 
         Raises:
-            NoCredentialsError: They are empty.
-            botocore.exceptions.BotoCoreError: They are no text for a header.
+            NoCredentialsError: The keys are empty.
+            botocore.exceptions.BotoCoreError: The keys hold a character that no header may have.
         """
         stamp = time.strftime(STAMP, time.gmtime(now_s))
         day = self._day
@@ -82,7 +82,7 @@ class Signer:
         if not credentials.access_key or not credentials.secret_key:
             raise NoCredentialsError
         for part in (credentials.access_key, token):
-            # A line end from a carelessly written file would end the header, and begin another one.
+            # A line end, for example from a carelessly written file, would end the header and begin another one.
             if not part.isascii() or not part.isprintable() or " " in part:
                 raise HTTPClientError(error="the credentials hold a character that no header may have")
         scope = (date, self._endpoint.region, self._endpoint.signing_name, "aws4_request")

@@ -1,4 +1,4 @@
-"""The store's port on DynamoDB, blocking. One attempt per call: settling and retrying are in `transaction_sender.py`."""
+"""The store port on DynamoDB, blocking. One attempt per call: `transaction_sender.py` settles and retries."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _T = TypeVar("_T")
 
 
 class DynamoStore:
-    """`tidegate_ports.store.Store` on two DynamoDB tables. Thread-safe.
+    """Implements `tidegate_ports.store.Store` on two DynamoDB tables. Thread-safe.
 
     Args:
-        client: The one for items, from `make_client`.
-        settings: The same.
-        observer: Told of each call.
-        units: Told what each call cost; None asks the store for no figures.
+        client: Item client from `make_client`.
+        settings: The settings given to `make_client`.
+        observer: Called after each call.
+        units: Receives the cost of each call; None requests no figures from the store.
     """
 
     def __init__(

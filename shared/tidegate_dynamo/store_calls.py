@@ -1,10 +1,10 @@
-"""What the store's four calls ask of DynamoDB, request by request, and what they make of its answers. No I/O.
+"""Requests and answers of the store's four calls, without I/O.
 
-Generators: each yields what it wants next, and is resumed with the answer, or has the failure raised where it waits. The
-blocking store goes through them on the thread that asks (`store.py`), the node's on its loop (`async_store.py`).
+Each call is a generator that yields its next request. It is resumed with the answer, or the failure is raised at the
+yield. The blocking store runs it on the calling thread (`store.py`), the node's store on its loop (`async_store.py`).
 
-A transaction of one action goes out as a plain conditional write, at half of a transaction's price; it has no client
-token, so its repeat is told from its first send by the condition and the witness alone.
+A transaction of one action is sent as a plain conditional write, at half the price of a transaction. It has no client
+token, so only the condition and the witness distinguish a repeat from its first send.
 """
 
 from __future__ import annotations
@@ -41,26 +41,27 @@ from tidegate_dynamo.write_outcomes import FAILURES, outcome_of
 from tidegate_ports.store import PartlyRead, StoreRequestInvalid, StoreUnavailable
 
 WRITES_PER_CALL_MAX: Final = 25
-"""DynamoDB's own limit of BatchWriteItem."""
+"""DynamoDB's limit for BatchWriteItem."""
 KEYS_PER_CALL_MAX: Final = 100
-"""DynamoDB's own limit of BatchGetItem."""
+"""DynamoDB's limit for BatchGetItem."""
 GET_PAUSES_S: Final = (0.05, 0.1, 0.2)
-"""Waits for keys that were left over without a single one being read (throttling), so that what was found is not thrown
-away. A call that brings some is followed at once: it returns at most 16 MB, and 100 items of 400 KB are 40 MB."""
+"""Pauses after an answer that read none of the remaining keys (throttling), so that items already read are not
+discarded. After an answer that read some, the next call follows at once: one answer holds at most 16 MB, and 100 items
+of 400 KB are 40 MB."""
 
 _T = TypeVar("_T")
 _SINGLE_CALLS: Final = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
 
 class Call(NamedTuple):
-    """One request; `operation` is one of `items_client.OPERATIONS`. Resumed with the answer."""
+    """One request; `operation` is a key of `item_client.OPERATIONS`. Resumed with the answer."""
 
     operation: str
     request: Request
 
 
 class Pause(NamedTuple):
-    """Nothing for so long. Resumed with anything."""
+    """A pause of so many seconds. Resumed with any value."""
 
     seconds: float
 
@@ -69,13 +70,13 @@ Steps: TypeAlias = Generator[Call | Pause, Mapping[str, Any], _T]
 
 
 class StoreCalls:
-    """The calls, on two tables.
+    """Calls on two tables.
 
     Args:
-        settings: Whose tables.
+        settings: Settings with the tables' names.
 
     Attributes:
-        table_of: Ours, by DynamoDB's name for it.
+        table_of: Our table names by DynamoDB's names.
     """
 
     def __init__(self, settings: DynamoSettings) -> None:
@@ -104,7 +105,8 @@ class StoreCalls:
             left = yield from self._write_chunk(chunk)
             unprocessed += left
             if len(left) == len(chunk):
-                # Turned away as a whole: the rest would only add to what throttled it, or wait for the same dead host.
+                # The whole chunk was refused. Further chunks would add to the throttling, or wait for the same dead
+                # host.
                 return unprocessed + pending[start + WRITES_PER_CALL_MAX :]
         return unprocessed
 
@@ -116,7 +118,7 @@ class StoreCalls:
             try:
                 yield from self._get_chunk(wanted[start:end], found)
             except PartlyRead as failure:
-                # The chunks behind it are not asked for: they would only add to what throttled it, or wait for the same dead host.
+                # Later chunks are not read: they would add to the throttling, or wait for the same dead host.
                 raise PartlyRead(str(failure), found, failure.unread.union(wanted[end:])) from failure
         return found
 
@@ -145,7 +147,9 @@ class StoreCalls:
         return [action for action in chunk if action.key in unprocessed]
 
     def _get_chunk(self, keys: Sequence[Key], found: dict[Key, Item]) -> Steps[None]:
-        """Adds to `found`. Raises PartlyRead, of this chunk: a single throttled key is nobody's affair but of who asks for it."""
+        """Adds to `found`. Raises PartlyRead for this chunk only: one throttled key concerns only the caller that needs
+        it.
+        """
         wanted: Mapping[str, Any] = {
             self._tables[table]: {
                 "Keys": [key_attributes(key) for key in keys if key.table == table],
@@ -162,7 +166,7 @@ class StoreCalls:
             try:
                 answer = yield from _read("batch_get_item", {"RequestItems": wanted})
             except StoreUnavailable as failure:
-                # Once the throttled ones are left alone DynamoDB turns the whole call away.
+                # When only throttled keys remain, DynamoDB refuses the whole call.
                 raise PartlyRead(str(failure), found, self._keys_of(wanted)) from failure
             for name, attributes in answer["Responses"].items():
                 for item in map(decoded_item, attributes):
@@ -190,7 +194,7 @@ def _read(operation: str, request: Request) -> Steps[Mapping[str, Any]]:
     try:
         return (yield Call(operation, request))
     except FAILURES as error:
-        # The same table of codes: it raises for what can never work.
+        # The same table of codes raises StoreRequestInvalid for requests that can never work.
         outcome_of(error, 1)
         raise StoreUnavailable(f"{operation}: {error}") from error
 
@@ -202,7 +206,7 @@ def _batched(action: Put | Delete) -> Request:
 
 
 def _check_shape(transaction: Transaction) -> None:
-    """DynamoDB refuses most mistakes itself; these two it would take, or bill for nothing."""
+    """Refuses two mistakes that DynamoDB would accept, or bill without effect; it refuses most others itself."""
     if not 1 <= len(transaction.actions) <= ACTIONS_PER_TRANSACTION_MAX:
         raise StoreRequestInvalid(f"transaction {transaction.name}: {len(transaction.actions)} actions")
     if all(isinstance(action, Check) for action in transaction.actions):
@@ -210,7 +214,9 @@ def _check_shape(transaction: Transaction) -> None:
 
 
 def _distinct_by_key(actions: Sequence[Put | Delete]) -> dict[Key, Put | Delete]:
-    """DynamoDB refuses a key that comes twice in one call; identical repeats are harmless and are sent once."""
+    """Returns the actions by key. DynamoDB refuses a repeated key in one call; identical repeats are harmless and sent
+    once.
+    """
     distinct: dict[Key, Put | Delete] = {}
     for action in actions:
         if action.condition is not None:

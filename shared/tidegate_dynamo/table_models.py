@@ -1,7 +1,7 @@
-"""The two tables as pynamodb models: keys, and the attribute by which DynamoDB removes what has expired.
+"""The two tables as pynamodb models: keys, and the attribute by which DynamoDB removes expired items.
 
-They define tables and nothing more. What is *in* the items is written and read by the core's own codec, in one place
-for both planes, the simulation and the API (docs/internals/decisions/0004-pynamodb-where.md).
+The models define tables and nothing more. The core's codec reads and writes the items, for both
+services, the simulation and the API (docs/internals/decisions/0004-pynamodb-where.md).
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from tidegate_dynamo.client_factory import access_for
 from tidegate_dynamo.settings import TABLE_NAMES, DynamoSettings
 
 EXPIRY_ATTRIBUTE: Final = "expires_at"
-"""Epoch seconds, as DynamoDB wants it; garbage collection of history and tombstones, never a decision (it comes late)."""
+"""Epoch seconds, as DynamoDB requires. It only removes history and tombstones, and no decision uses it, because
+DynamoDB removes items late."""
 
 
 class TidegateTable(Model):
-    """What both tables have in common. `models_for` makes the two that have names and a connection."""
+    """Attributes of both tables. `models_for` creates the two models with names and a connection."""
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
@@ -29,7 +30,7 @@ class TidegateTable(Model):
 
 
 def models_for(settings: DynamoSettings) -> dict[Table, type[TidegateTable]]:
-    """Returns a model for each table. Each call makes new ones, because a pynamodb model keeps its connection."""
+    """Returns a model for each table. Each call creates new ones, because a pynamodb model keeps its connection."""
     return {table: _model(settings, table) for table in TABLE_NAMES}
 
 

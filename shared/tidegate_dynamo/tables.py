@@ -1,6 +1,7 @@
-"""Makes the two tables and compares existing ones with what they should be. For `tidegate init`, `dev` and tests.
+"""Creates the two tables, and compares existing ones with the wanted state. Used by `tidegate init`, `tidegate dev` and
+tests.
 
-Idempotent, also when two of them run at once. It never changes what an operator may have chosen on purpose (billing),
+Idempotent, also for concurrent calls. It never changes a property that an operator may have chosen (billing),
 and never deletes.
 """
 
@@ -23,15 +24,15 @@ KEY_SCHEMA: Final = {"pk": "HASH", "sk": "RANGE"}
 KEY_TYPES: Final = {"pk": "S", "sk": "S"}
 READY: Final = "ACTIVE"
 USABLE: Final = frozenset({READY, "UPDATING"})
-"""A table whose capacity, class or backups somebody changes is read and written meanwhile; a provisioned one that scales by itself is so for
-minutes, again and again."""
+"""Usable states. A table stays readable and writable while its capacity, class or backups change. A provisioned table
+with automatic scaling is in that state for minutes, repeatedly."""
 READY_POLL_S: Final = 1
 READY_POLLS_MAX: Final = 60
-"""A minute: a new on-demand table takes about ten seconds on AWS."""
+"""Most checks: a minute. A new on-demand table takes about ten seconds on AWS."""
 
 
 class Difference(NamedTuple):
-    """One thing about a table that is not as it should be."""
+    """One property of a table that differs from the wanted one."""
 
     table: str
     what: str
@@ -43,18 +44,18 @@ class Difference(NamedTuple):
 
 
 def create_tables(settings: DynamoSettings, client: DynamoDBClient) -> list[str]:
-    """Creates what is missing and waits until it can be used.
+    """Creates missing tables and settings, and waits until they can be used.
 
     Args:
-        settings: Which tables, and where.
-        client: The one for tables, from `make_client` with the same settings.
+        settings: Settings of the store.
+        client: SDK client from `sdk_client` with the same settings.
 
     Returns:
-        One line for each thing that was done; empty when all was there.
+        One line for each change; empty if there was none.
 
     Raises:
         pynamodb.exceptions.TableError: The store refused (rights, quota) or does not answer.
-        botocore.exceptions.ClientError: The same, of the expiry attribute.
+        botocore.exceptions.ClientError: The same, for the expiry attribute.
     """
     done: list[str] = []
     for model in models_for(settings).values():
@@ -69,14 +70,14 @@ def create_tables(settings: DynamoSettings, client: DynamoDBClient) -> list[str]
 
 
 def check_tables(settings: DynamoSettings, client: DynamoDBClient) -> list[Difference]:
-    """Compares both tables with what `create_tables` makes, and changes nothing.
+    """Compares both tables with the state that `create_tables` creates, and changes nothing.
 
     Returns:
-        The differences; empty when all is right.
+        The differences; empty if there are none.
 
     Raises:
-        pynamodb.exceptions.TableError: The store does not answer or refuses to tell.
-        botocore.exceptions.ClientError: The same, of the expiry attribute.
+        pynamodb.exceptions.TableError: The store does not answer, or refuses access.
+        botocore.exceptions.ClientError: The same, for the expiry attribute.
     """
     return [difference for model in models_for(settings).values() for difference in _differences(model, client)]
 
@@ -85,8 +86,8 @@ def _create(model: type[TidegateTable]) -> None:
     try:
         model.create_table(wait=True, billing_mode=PAY_PER_REQUEST_BILLING_MODE)
     except TableError:
-        # Somebody else ran init at the same moment, and was quicker with the table or its expiry attribute. The latter
-        # is looked at next; all that counts here is that there is a table.
+        # A concurrent init may have created the table, or is setting its expiry attribute, which is checked next. Here
+        # it only matters that the table exists.
         if not model.exists():
             raise
 
@@ -100,7 +101,7 @@ def _enable_expiry(client: DynamoDBClient, name: str) -> None:
             TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": EXPIRY_ATTRIBUTE}
         )
     except ClientError as refusal:
-        # Enabled by somebody else since we looked: DynamoDB calls the repetition a mistake.
+        # A concurrent init has enabled it since the check; DynamoDB refuses a repetition.
         if _expiry(client, name) != EXPIRY_ATTRIBUTE:
             raise refusal from None
 
@@ -130,7 +131,7 @@ def _differences(model: type[TidegateTable], client: DynamoDBClient) -> Iterator
 
 
 def _expiry(client: DynamoDBClient, name: str) -> str | None:
-    """Returns the attribute by which items expire, None when they do not."""
+    """Returns the attribute by which items expire; None if they do not expire."""
     described = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
     if described.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING"):
         return None

@@ -1,6 +1,6 @@
 """Carries a transaction through to a verdict: sends, waits, reads back. Blocking: the API and `tidegate init` use it.
 
-The rules are the core's (`writes/settlement.py`), which the node's driver follows on its loop.
+The rules are those of the core (`writes/settlement.py`), which the node's driver follows on its loop.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tidegate_core.writes.settlement import ReadWitness, SendAgain, Settlement, 
 from tidegate_ports.store import Store, StoreUnavailable
 
 SleepMs: TypeAlias = Callable[[float], None]
-"""Waits so many milliseconds."""
+"""Waits for so many milliseconds."""
 Jitter: TypeAlias = Callable[[], float]
-"""A number from 0 to 1 (`random.random`): pauses are spread over their whole length."""
+"""Returns a number from 0 to 1 (`random.random`), which spreads pauses over their whole length."""
 
 
 def carry_out(
@@ -25,18 +25,20 @@ def carry_out(
     """Sends one transaction until it is settled.
 
     Args:
-        store: Where to.
-        transaction: With a token of its own.
-        sleep: Waits.
-        jitter: Spreads the pauses.
-        doubtful: An earlier call for this very transaction ended as `Unavailable`: a refusal may be its own success.
+        store: Store to send to.
+        transaction: Transaction with its own token.
+        sleep: Function that waits.
+        jitter: Function that spreads the pauses.
+        doubtful: Whether an earlier call for the same transaction ended as `Unavailable`. A refusal may then stem from
+            its own success.
 
     Returns:
-        `Committed`: its effect was in the store. `Refused`: it was not applied, with the items that stood in the way.
-        `Unavailable`: nobody knows, and an earlier send may still be applied; its author sends it again or reads.
+        `Committed`: the effect is in the store. `Refused`: it was not applied; the refusing items are included.
+        `Unavailable`: the outcome is unknown, and an earlier send may still be applied. The caller sends it again or
+        reads.
 
     Raises:
-        StoreRequestInvalid: It can never work.
+        StoreRequestInvalid: The transaction can never work.
     """
     settlement = Settlement(transaction, doubtful=doubtful)
     while True:

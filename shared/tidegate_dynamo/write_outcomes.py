@@ -1,6 +1,6 @@
-"""What DynamoDB's answers mean for a write: one function, one table of tests.
+"""Maps DynamoDB's answers to the outcome of a write: one function, one table of tests.
 
-The question is always the same: was it applied? `Applied` yes; `Cancelled` and `Throttled` no; `Lost` nobody knows.
+The question is always whether the write was applied. `Applied`: yes. `Cancelled` and `Throttled`: no. `Lost`: unknown.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ TURNED_AWAY: Final = frozenset(
         "RequestThrottledException",
         "TooManyRequestsException",
         "LimitExceededException",
-        # Access and tables can come back while a node runs (rotated credentials, a restored table), and nothing was
-        # applied. `tidegate init --check` is where a wrong set-up is named.
+        # Access and tables can return while a node runs (rotated credentials, a restored table), and nothing was
+        # applied. `tidegate init --check` reports a wrong set-up.
         "AccessDeniedException",
         "ExpiredTokenException",
         "IncompleteSignature",
@@ -63,33 +63,33 @@ NEVER_SENT: Final = (
     NoCredentialsError,
     PartialCredentialsError,
 )
-"""No connection or no keys, no request: not applied. A pooled connection that breaks raises something else, which is `Lost`; so are
-trouble with TLS or a proxy, which can come in the middle of an answer."""
+"""Failures without a connection or keys: no request was sent. A pooled connection that breaks raises another class and
+counts as `Lost`. So do failures of TLS or a proxy, which can occur in the middle of an answer."""
 
 
 class ForeignAnswer(Exception):
-    """Status 200, but not from DynamoDB, or not whole: what became of the request is not known."""
+    """The status is 200, but the answer is incomplete or not DynamoDB's: the request's outcome is unknown."""
 
 
 FAILURES: Final = (ClientError, BotoCoreError, ResponseParserError, ForeignAnswer)
-"""All that a call raises for what happened outside of this process."""
+"""All exceptions that a call raises for failures outside this process."""
 Failure: TypeAlias = ClientError | BotoCoreError | ResponseParserError | ForeignAnswer
 
 
 def outcome_of(error: Failure, actions: int) -> RawOutcome:
-    """Returns what a failed write of so many actions came to.
+    """Returns the outcome of a failed write with so many actions.
 
     Raises:
-        StoreRequestInvalid: It can never work: its author's mistake.
+        StoreRequestInvalid: The request can never work; the caller has a bug.
     """
     if isinstance(error, ClientError):
         return _answered(error, actions)
-    # Everything else (read time-out, broken connection, an answer that is no JSON) came after the request had left.
+    # All others (read time-out, broken connection, an answer that is not JSON) came after the request was sent.
     return Throttled() if isinstance(error, NEVER_SENT) else Lost()
 
 
 def error_code(error: Failure) -> str:
-    """Returns a name for metrics: DynamoDB's code, or the class of what broke."""
+    """Returns a name for metrics: DynamoDB's code, or the class of the exception."""
     return _code(error) if isinstance(error, ClientError) else type(error).__name__
 
 
@@ -105,15 +105,15 @@ def _answered(error: ClientError, actions: int) -> RawOutcome:
     if code in TURNED_AWAY:
         return Throttled()
     if code in AUTHORS_MISTAKES:
-        raise StoreRequestInvalid(f"DynamoDB refuses the request for good: {error}") from error
-    # InternalServerError and 503 leave open what happened; TransactionInProgressException says that an earlier send is
-    # still at work; and of a code that nobody knows, doubt is the safe reading.
+        raise StoreRequestInvalid(f"DynamoDB will always refuse this request: {error}") from error
+    # After InternalServerError and 503 the outcome is unknown. TransactionInProgressException: an earlier send is still
+    # being carried out. For an unknown code, `Lost` is the safe reading.
     return Lost()
 
 
 def _cancelled(error: ClientError, reasons: list[Mapping[str, Any]], actions: int) -> RawOutcome:
     if len(reasons) != actions:
-        # Cancelled for certain, but it cannot be told by whom: send it again.
+        # Certainly cancelled, but the refusing action is unknown: the caller sends it again.
         return Throttled()
     codes = tuple(RefusalCode(reason.get("Code", "None"), _stored_item(reason)) for reason in reasons)
     if any(reason.code == "ValidationError" for reason in codes) and not any(

@@ -1,4 +1,4 @@
-"""The bus on Kafka: group membership, reading, producing, behind the bus's port.
+"""Kafka adapter of the bus port: group membership, readers, producers and topic administration.
 
-Only a service's `bootstrap.py` imports it; it knows no other adapter.
+Only the `bootstrap.py` of a service imports it. It imports no other adapter.
 """

@@ -1,1 +1,1 @@
-"""Launchers: each starts, finds again, cancels and reads the logs of programs on one kind of platform."""
+"""Launchers: each starts, finds and cancels programs on one kind of platform, and reads their logs."""

@@ -1,1 +1,1 @@
-"""The store in memory: the second implementation of the store's port. For the simulators, and for tests."""
+"""The store in memory: second implementation of the store port, for the simulators and for tests."""

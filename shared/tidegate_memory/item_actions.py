@@ -1,4 +1,4 @@
-"""What one action of a transaction or batch does to one item: condition, new item, size. Pure."""
+"""Effect of one action of a transaction or batch on one item: condition, new item, size. Pure."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _Mapped = TypeVar("_Mapped", str, Value)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an action comes to.
+    """Result of evaluating an action.
 
     Attributes:
-        holds: The condition was true (or there was none).
-        after: The item afterwards; None = none. Of no meaning unless `holds`.
-        size: The larger one of the sizes before and after, in bytes: what DynamoDB bills and limits.
+        holds: Whether the condition was true, or there was none.
+        after: Item after the action; None = none. Valid only if `holds`.
+        size: The larger one of the sizes before and after, in bytes, which DynamoDB bills and limits.
     """
 
     holds: bool
@@ -46,12 +46,12 @@ class Outcome:
 
     @property
     def write_units(self) -> int:
-        """Units of a plain write; a transaction pays twice."""
+        """Write units of a plain write; a transaction costs twice as much."""
         return max(1, -(-self.size // WRITE_UNIT_BYTES))
 
 
 def outcome_of(action: Action, before: Stored | None) -> Outcome:
-    """Evaluates one action against the item as it is.
+    """Evaluates one action against the present item.
 
     Raises:
         StoreRequestInvalid: The expression, a value, the key or the resulting size is not allowed.
@@ -69,7 +69,7 @@ def outcome_of(action: Action, before: Stored | None) -> Outcome:
 def check_key(key: Key) -> None:
     """Raises StoreRequestInvalid for a key that DynamoDB refuses."""
     for part, longest in ((key.pk, PARTITION_KEY_BYTES_MAX), (key.sk, SORT_KEY_BYTES_MAX)):
-        # Characters are at least a byte each, so that most keys need no encoding to be judged.
+        # A character has at most four bytes, so most keys need no encoding for this check.
         if not part or (len(part) * 4 > longest and len(part.encode()) > longest):
             raise StoreRequestInvalid(f"{key}: key attributes have 1 to {longest} bytes")
 
@@ -126,7 +126,9 @@ def _updated(action: Update, item: Item | None) -> tuple[bool, Stored | None]:
             return False, None
     after = update.applied_to(item or {"pk": action.key.pk, "sk": action.key.sk}, values)
     if update.reaches_inside:
-        checked_copy(after, depth=0)  # All values were checked, and only inside of others may one lie too deep.
+        checked_copy(
+            after, depth=0
+        )  # The values were checked already; nested inside another value they may be too deep.
     return True, Stored(after, bytes_of_item(after))
 
 
@@ -135,7 +137,7 @@ def _merged(first: Mapping[str, _Mapped], second: Mapping[str, _Mapped]) -> Mapp
         return first
     for placeholder, meaning in second.items():
         if first.get(placeholder, meaning) != meaning:
-            raise InvalidExpression(f"{placeholder} means one thing in the update and another one in its condition")
+            raise InvalidExpression(f"{placeholder} has one meaning in the update and another in its condition")
     return {**first, **second}
 
 

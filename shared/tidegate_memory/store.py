@@ -1,12 +1,12 @@
-"""The store in memory, with DynamoDB's semantics: the second implementation of the port.
+"""The store in memory, with DynamoDB's semantics: second implementation of the port.
 
-It evaluates the very expressions that are sent. It never loses an answer, never throttles and never conflicts: the
-simulator wraps it for that. Where DynamoDB Local and AWS differ it takes the stricter side, so that what works here
-works on both:
+It evaluates the same expressions that are sent to DynamoDB. It never loses an answer, throttles or reports a conflict;
+the simulator's wrapper does that. Where DynamoDB Local and AWS differ, it takes the stricter side, so that code which
+works here works on both:
 
-- an update that cannot be computed (a missing operand, a wrong type) makes the whole request invalid, even when
-  another action's condition is false;
-- a page that is filled up to its limit names a key to go on after, even when nothing follows.
+- An update that cannot be computed (missing operand, wrong type) makes the whole request invalid, even when
+  another action's condition is false.
+- A page that is filled up to its limit names a key to continue after, even when nothing follows.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ from tidegate_memory.table import MemoryTable, Stored
 from tidegate_ports.store import StoreRequestInvalid
 
 PAGE_BYTES_MAX: Final = 1_048_576
-"""A query ends behind the item that reaches it."""
+"""Size of a page: a query ends after the item that reaches it."""
 READ_UNIT_BYTES: Final = 4_096
 TOKENS_REMEMBERED_MAX: Final = 10_000
-"""DynamoDB remembers a client token for ten minutes; here there is no clock, so the newest ones are remembered."""
+"""Number of remembered client tokens. DynamoDB remembers each for ten minutes; without a clock, the newest are
+remembered here."""
 
 WrittenBatch: TypeAlias = Sequence[Put | Delete]
 BeforeImages: TypeAlias = Mapping[Key, Item | None]
 Monitor: TypeAlias = Callable[[Transaction | WrittenBatch, BeforeImages], None]
-"""Called under the store's lock after each write that was applied, with the items before it (to read, not to change)."""
+"""Called under the store's lock after each applied write, with the items before it, which it must not change."""
 
 
 @dataclass(slots=True)
@@ -63,8 +64,8 @@ class MemoryStore:
     """Two tables in memory. Thread-safe; each call is atomic.
 
     Attributes:
-        usage: Per transaction name, and for `batch`, `get` and `query`: calls and units.
-        on_applied: See `Monitor`; what it raises reaches the caller of the write.
+        usage: Calls and units by transaction name, and for `batch`, `get` and `query`.
+        on_applied: Monitor of writes; its exceptions reach the caller of the write.
     """
 
     def __init__(
@@ -74,12 +75,12 @@ class MemoryStore:
         remembers_tokens: bool = True,
         checks_witness: bool = True,
     ) -> None:
-        """Makes an empty store.
+        """Creates an empty store.
 
         Args:
-            on_applied: The monitor.
-            remembers_tokens: False is DynamoDB after ten minutes: a repeated transaction is evaluated again.
-            checks_witness: Refuses a transaction that leaves its witness without its token: it could not be settled.
+            on_applied: Monitor of writes.
+            remembers_tokens: False simulates DynamoDB after ten minutes: a repeated transaction is evaluated again.
+            checks_witness: Refuses a transaction that does not write its token to its witness: it could not be settled.
         """
         self.usage: defaultdict[str, Usage] = defaultdict(Usage)
         self.on_applied = on_applied
@@ -159,19 +160,21 @@ class MemoryStore:
     # -- for tests and monitors ---------------------------------------------------------------------------------------
 
     def items(self, table: Table = "main") -> Iterator[Item]:
-        """Yields copies of all items; for checks at rest."""
+        """Yields copies of all items, for checks while no write is running."""
         with self._lock:
             stored = list(self._tables[table].all())
         return (_copy(entry.item) for entry in stored)
 
     def stored(self, table: Table = "main") -> Iterator[Item]:
-        """Yields all items themselves, to read and not to change: whoever looks at all of them every second copies none."""
+        """Yields the stored items without copying, which the caller must not change; for checks of all items every
+        second.
+        """
         with self._lock:
             stored = list(self._tables[table].all())
         return (entry.item for entry in stored)
 
     def look(self, key: Key) -> Item | None:
-        """Returns one item itself, to read and not to change."""
+        """Returns the stored item without copying, which the caller must not change."""
         with self._lock:
             stored = self._stored(key)
         return None if stored is None else stored.item
@@ -183,7 +186,7 @@ class MemoryStore:
         return None if stored is None else _copy(stored.item)
 
     def expire(self, now: int) -> int:
-        """Removes what its TTL attribute (`expires_at`, seconds) says, as DynamoDB does within days; returns how many.
+        """Removes expired items (`expires_at`, seconds), as DynamoDB does within days, and returns their number.
 
         Args:
             now: Milliseconds since the epoch.
@@ -221,7 +224,7 @@ class MemoryStore:
         return True
 
     def _remember(self, transaction: Transaction) -> None:
-        # A single action goes out as a plain write, which has no client token.
+        # A single action is sent as a plain write, which has no client token.
         if not self._remembers_tokens or len(transaction.actions) == 1:
             return
         self._tokens[transaction.token] = transaction
@@ -295,6 +298,6 @@ def _read_units(size: int) -> int:
 
 
 def _copy(item: Item) -> Item:
-    # Most items hold nothing mutable: this is the busiest line of the simulation.
+    # Most items hold nothing mutable. This is the most frequent call of the simulation.
     is_flat = MUTABLE_TYPES.isdisjoint(map(type, item.values()))
     return dict(item) if is_flat else {name: copied(value) for name, value in item.items()}

@@ -1,7 +1,7 @@
-"""One table in memory: items under (partition key, sort key), sort keys in order.
+"""One table in memory: items by partition key and sort key, with sort keys in order.
 
-Stored items are never changed in place: a write replaces them. That is why they may be handed out for reading without
-a copy inside this package.
+Stored items are never changed in place: a write replaces them. So this package may hand them out for reading without
+a copy.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class MemoryTable:
             del self._collections[pk]
 
     def between(self, pk: str, low: str, high: str, *, after: str | None, descending: bool) -> Iterator[Stored]:
-        """Yields what lies in `low..high` (both inclusive) and beyond `after` in the direction of reading.
+        """Yields items in `low..high` (both inclusive) that come after `after` in the direction of reading.
 
-        Python orders text by code point and DynamoDB by UTF-8 bytes, which is the same order.
+        Python orders text by code point and DynamoDB by UTF-8 bytes; both give the same order.
         """
         collection = self._collections.get(pk)
         if collection is None:
@@ -69,7 +69,7 @@ class MemoryTable:
             yield collection.items[keys[position]]
 
     def all(self) -> Iterator[Stored]:
-        """Yields every item, partition keys in the order of their first write."""
+        """Yields every item; partition keys come in the order of their first write."""
         for collection in self._collections.values():
             for sk in collection.sort_keys:
                 yield collection.items[sk]

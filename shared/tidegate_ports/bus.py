@@ -1,7 +1,7 @@
-"""The bus as the drivers see it: membership that brings records, a reader of further topics, publishers, where logs begin and end.
+"""The bus port: group membership that delivers records, readers, publishers, and facts about topics and logs.
 
 Two implementations: Kafka (`tidegate_kafka`) and the simulation's broker. Methods of the listeners run on the asyncio loop, in
-the order in which things happened; commands may be given from the loop only and return at once. Publishers, topics, readers and record finders
+the order of events. Commands may be given on the loop only, and return at once. Publishers, topics, readers and record finders
 pass the suite `tests/conformance/bus_suite.py`. The suite has one test for each rule below and names the rule.
 
 Rules of a publisher:
@@ -12,7 +12,8 @@ Rules of a publisher:
 - B4: Records of one key lie in one topic partition, as long as the topic does not grow.
 - B5: A record with a chosen topic partition lies there, whatever its key.
 - B6: A record for an unknown topic or topic partition is `refused`, and other records go on.
-- B7: A record that is too large is `refused`. Brokers refuse whole batches, so it and its neighbours may be `unavailable` before that.
+- B7: A record that is too large is `refused`. Brokers refuse whole batches, so it and its neighbours may be
+  `unavailable` before that.
 - B8: `produce_many` settles with one outcome for each record, in the order of the records.
 
 Rules of topics:
@@ -56,16 +57,17 @@ from tidegate_core.rows.effects import EndOffsets, Outcome, Produce, Unavailable
 END: Literal["end"] = "end"
 Position: TypeAlias = int | Literal["end"]
 Settled: TypeAlias = Callable[[Sequence[Outcome]], None]
-"""Told the outcomes of records, in their order."""
+"""Called with the outcomes of records, in the order of the records."""
 
 
 class Record(NamedTuple):
-    """One record of a topic. A tuple and not a dataclass: a frozen dataclass costs three times as much to make.
+    """One record of a topic. A named tuple, because creating a frozen dataclass takes three times as long.
 
     Attributes:
-        topic_id: Hex, 32 digits: a topic that was deleted and made again under its name has another one. `PartitionReader` may
-            bring records of such a one, with their own id, where the reading began at an offset.
-        append_time_ms: The broker's time for `LogAppendTime` topics (milliseconds since the epoch), else the producer's.
+        topic_id: Hex, 32 digits. A recreated topic has another id. A `PartitionReader` may deliver records of the
+            recreated topic, with their own id, after a reading that began at an offset.
+        append_time_ms: The broker's time for `LogAppendTime` topics (milliseconds since the epoch), else the
+            producer's.
         headers: In order, repeats included; a header without a value reads as empty.
         timed_by_broker: Whether the time is the broker's.
     """
@@ -83,11 +85,12 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as the broker knows it now.
+    """A topic as the broker describes it now.
 
     Attributes:
+        name: Name of the topic.
         id: Hex, 32 digits.
-        topic_partitions: How many; it only grows.
+        topic_partitions: Number of topic partitions; it only grows.
     """
 
     name: str
@@ -97,49 +100,53 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class BeginOffsets:
-    """Where logs begin now: what lies before was removed.
+    """Present begin of logs: earlier records were removed.
 
     Attributes:
-        offsets: First offset that is still there, by `<topic id>/<topic partition>` as in `EndOffsets`.
+        offsets: First offset that the log still holds, by `<topic id>/<topic partition>` as in `EndOffsets`.
     """
 
     offsets: Mapping[str, int]
 
 
 class Drain(Protocol):
-    """A revocation that waits for its owner to finish what is under way."""
+    """A revocation that waits until the owner has finished its outstanding work."""
 
     @property
     def deadline_ms(self) -> int:
-        """On `Clock.monotonic_ms`: from then on the topic partitions are gone, drained or not."""
+        """Instant on `Clock.monotonic_ms` from which the topic partitions are lost, drained or not."""
         ...
 
     def done(self) -> None:
-        """Nothing is under way any more. Idempotent, any thread."""
+        """Reports that no work is outstanding. Idempotent; callable from any thread."""
         ...
 
 
 class MembershipListener(Protocol):
-    """What a member of the group is told. None of it is a fence: that is the store's (DESIGN 2)."""
+    """Events of a group member. None of them is a fence: only the store fences, by the epoch in its conditions."""
 
     def assigned(self, topic_partitions: Sequence[int]) -> None:
-        """They were given to this member (only the new ones); no records come before `seek_and_resume`."""
+        """Topic partitions that are new to this member. No records come before `seek_and_resume`."""
         ...
 
     def revoked(self, topic_partitions: Sequence[int], drain: Drain) -> None:
-        """They go to another member once `drain.done()` was called, at the latest at its deadline. No record follows."""
+        """Topic partitions that go to another member after `drain.done()`, at the latest at its deadline. No record
+        follows.
+        """
         ...
 
     def lost(self, topic_partitions: Sequence[int]) -> None:
-        """They may have another owner already: drop everything."""
+        """Topic partitions that may already have another owner: drop all their work."""
         ...
 
     def records(self, topic_partition: int, records: Sequence[Record]) -> None:
-        """Records in offset order. Each is to be acknowledged by `taken`, or the flow stops."""
+        """Records in offset order. Acknowledge each by `taken`, or the flow stops."""
         ...
 
     def position_gone(self, topic_partition: int, offset: int) -> None:
-        """`offset` is not in the log (retention passed it, or the log was cut): paused until the next seek."""
+        """The log does not hold `offset` (retention removed it, or the log was truncated). Reading pauses until the
+        next seek.
+        """
         ...
 
 
@@ -147,52 +154,61 @@ class Membership(Protocol):
     """This process's membership in the group on `<prefix>.requests`."""
 
     def seek_and_resume(self, topic_partition: int, offset: int) -> None:
-        """Records flow from `offset` on; nothing that was read before this call is delivered after it."""
+        """Reads from `offset` on. No record that was read before this call is delivered after it."""
         ...
 
     def stop_reading(self, topic_partition: int) -> None:
-        """No record of it is delivered after this call, until the next `seek_and_resume`."""
+        """Delivers no record of the topic partition after this call, until the next `seek_and_resume`."""
         ...
 
     def taken(self, topic_partition: int, count: int) -> None:
-        """The owner is done with `count` records: their share of the flow's bound is free again."""
+        """Reports that the owner has finished `count` records, which frees their share of the flow's bound."""
         ...
 
     def commit_hint(self, topic_partition: int, offset: int) -> None:
-        """The next offset to read, for lag tools; rides on the next probe. The truth is the store's `TP#` item."""
+        """Passes on the next offset to read, for lag tools; the next probe carries it. The authority is the store's
+        `TP#` item.
+        """
         ...
 
     def standing(self, ends: Mapping[int, int]) -> Mapping[int, int]:
-        """Returns those that were behind their end at the last call and have not moved since, each with the offset to be read next.
+        """Returns stuck topic partitions with their next offset: behind their end at the last call, and not moved
+        since.
 
         Args:
-            ends: The next offset to be written in each topic partition, asked now.
+            ends: End offset of each topic partition, queried now.
         """
         ...
 
     def restart(self, topic_partition: int, offset: int) -> None:
-        """Starts its reading again, unless it has moved on from that offset meanwhile; where that did not help, all of it with another client."""
+        """Restarts the reading if it is still at this offset. If that does not help, a later call replaces the
+        client.
+        """
         ...
 
     async def prove(self, topic_partition: int) -> bool | None:
-        """Probes now, unless the guard holds. True: member, and the topic partition is ours; False: it is not; None: nobody could
-        say in time.
+        """Probes the membership now, unless the membership lease holds.
+
+        Returns:
+            True: member, and the topic partition is assigned. False: it is not. None: unknown in time.
         """
         ...
 
     def guard_holds(self) -> bool:
-        """Membership was proven by a probe sent less than half a session ago. Any thread."""
+        """Whether the membership was proven by a probe sent less than half a session ago. Callable from any thread."""
         ...
 
     def owned(self) -> frozenset[int]:
-        """What the client holds now, as far as the listener has heard that it was given: what went and came back unheard had another owner
-        meanwhile. Any thread.
+        """Returns the assigned topic partitions whose newest assignment has reached the listener. Callable from any
+        thread.
+
+        A topic partition that was lost and assigned again may have had another owner in between.
         """
         ...
 
 
 class ReaderListener(Protocol):
-    """What `MembershipListener` says of records and positions, for topics chosen by hand."""
+    """The part of `MembershipListener` about records and positions, for topics that the caller chooses."""
 
     def records(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None: ...
 
@@ -200,28 +216,28 @@ class ReaderListener(Protocol):
 
 
 class PartitionReader(Protocol):
-    """Reads topic partitions that were chosen by hand: events, pokes, receipts, users' topics."""
+    """Reads topic partitions that the caller chooses: events, wake-ups, receipts, topics of event sources."""
 
     def assign(self, topic: Topic, topic_partition: int, position: Position) -> None:
-        """Starts there, or starts again there. `END` is the end when the brokers are asked, soon."""
+        """Starts or restarts reading at the position. `END` is the end when the brokers are asked, soon."""
         ...
 
     def unassign(self, topic: str, topic_partition: int) -> None:
-        """No record of it is delivered after this call."""
+        """Delivers no record of the topic partition after this call."""
         ...
 
     def taken(self, topic: str, topic_partition: int, count: int) -> None: ...
 
     def being_read(self) -> Sequence[Topic]:
-        """Returns those that are being read, each once, as it was known when its reading began."""
+        """Returns the topics being read, each once, as known when its reading began."""
         ...
 
     def standing(self, topic: str, ends: Mapping[int, int]) -> Mapping[int, int]:
-        """What `Membership.standing` returns, of one topic."""
+        """Returns stuck topic partitions of one topic, as `Membership.standing` does."""
         ...
 
     def restart(self, topic: str, topic_partition: int, offset: int) -> None:
-        """Starts its reading again, as `Membership.restart` does."""
+        """Restarts the reading, as `Membership.restart` does."""
         ...
 
 
@@ -229,44 +245,48 @@ class Publisher(Protocol):
     """Sends records."""
 
     async def produce(self, order: Produce) -> Outcome:
-        """Sends one record and waits for the brokers' answer. Never raises for an outcome that `NotProduced` can say."""
+        """Sends one record and waits for the brokers' answer. Never raises for an outcome that `NotProduced` can
+        express.
+        """
         ...
 
     def produce_many(self, orders: Sequence[Produce], settled: Settled) -> None:
-        """Hands records over at once, in this order; from the loop.
+        """Hands records over at once, in this order. Called on the loop.
 
         Args:
-            orders: Each has a fate of its own.
-            settled: Called on the loop once each of them has an outcome; before this returns where that is known by then.
+            orders: Records; each gets its own outcome.
+            settled: Called on the loop once all outcomes are known; before this call returns if they are known by then.
         """
         ...
 
 
 class Topics(Protocol):
-    """Facts about topics, asked of the brokers now."""
+    """Facts about topics, queried from the brokers at each call."""
 
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
-        """The next offset to be written in each topic partition.
+        """Returns the next offset to be written in each topic partition.
 
         Args:
-            topic: Its name.
-            may_be_missing: A topic that is not there, or may not be read, has none; without this it is `Unavailable`.
+            topic: Name of the topic.
+            may_be_missing: If True, a missing or unreadable topic has no offsets; otherwise the result is
+                `Unavailable`.
         """
         ...
 
     async def stable_ends(self, topic: str) -> EndOffsets | Unavailable:
-        """The offset in each topic partition up to which records may be read: the first record of the oldest open transaction, else the end.
+        """Returns for each topic partition the offset up to which records can be read.
 
-        An end that was asked for first and lies behind the stable end shows that a transaction is open.
+        That is the first record of the oldest open transaction, or else the end. If an end that was queried first is
+        greater than the stable end, a transaction is open.
         """
         ...
 
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
-        """The first offset that each topic partition still holds; equal to its end where it is empty."""
+        """Returns the first offset that each topic partition still holds; equal to its end if it is empty."""
         ...
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
-        """Those of the named topics that exist."""
+        """Returns those of the named topics that exist."""
         ...
 
 
@@ -281,57 +301,58 @@ class LogSlice:
 
 
 class LogReader(Protocol):
-    """Looks at pieces of logs, once, for somebody who asks; at most a few at the same time."""
+    """Reads slices of logs on request; only a few requests run concurrently."""
 
     async def spans(self, topic: str, since: int | None = None) -> Mapping[int, LogSlice] | Unavailable:
-        """What each topic partition holds now, empty ones left out.
+        """Returns the slice that each topic partition holds now; empty ones are left out.
 
         Args:
-            topic: Its name.
-            since: Only what was appended then or later (milliseconds since the epoch).
+            topic: Name of the topic.
+            since: Only records appended at or after this time (milliseconds since the epoch).
         """
         ...
 
     async def read(
         self, wanted: Sequence[LogSlice], *, records_max: int, bytes_max: int
     ) -> Sequence[Record] | Unavailable:
-        """The first records of the slices, one slice after another.
+        """Returns the first records of the slices, one slice after another.
 
         Args:
-            wanted: In the order in which they are read.
-            records_max: No more than so many.
-            bytes_max: None is added once they have so many bytes.
+            wanted: Slices, in the order of reading.
+            records_max: Most records returned.
+            bytes_max: Size at which no further record is added.
         """
         ...
 
 
 class RecordFinder(Protocol):
-    """Looks where the next record of a log lies, for somebody who asks; at most a few at the same time."""
+    """Finds the next record in a log on request; only a few requests run concurrently."""
 
     async def next_records(
         self, topic: str, topic_id: str, begins: Mapping[int, int]
     ) -> Mapping[int, int] | Unavailable:
-        """The offset of the first record at or behind each offset, or the end of what may be read where there is none.
+        """Returns for each offset the first record at or after it, or else the end of the readable log.
 
-        No record lies in between, and none ever will: what has offsets there are marks of transactions, and what was aborted. Records
-        of a transaction that is open count as none, and what may be read ends before them.
+        No record lies in between, now or later: those offsets belong to transaction markers and aborted records.
+        Records of an open transaction do not count, and the readable log ends before them.
 
         Args:
-            topic: Its name.
-            topic_id: Of the topic that is meant: of another one under its name nothing is told.
+            topic: Name of the topic.
+            topic_id: Id of the topic; for another topic of the same name the answer is empty.
             begins: Offset by topic partition. One that the log does not hold is left out of the answer.
         """
         ...
 
     async def appended_at(self, topic: str, topic_partition: int, offset: int) -> int | None:
-        """The append time of the record at this offset, also of an open transaction; milliseconds since the epoch.
+        """Returns the append time of the record at this offset, also inside an open transaction; milliseconds since the
+        epoch.
 
-        None: no record lies there, or the brokers do not answer.
+        Returns None if there is no record at this offset, or if the brokers do not answer.
         """
         ...
 
 
 class Notices(Protocol):
-    """A named event with fields for logs and metrics; any thread. `structlog`'s `log.info` fits."""
+    """Receives named events with fields, for logs and metrics, from any thread. `structlog`'s `log.info` fits."""
 
     def __call__(self, event: str, **fields: object) -> object: ...

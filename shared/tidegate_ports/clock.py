@@ -1,4 +1,4 @@
-"""The clock as the drivers see it: wall time for the schedules, and time since boot for guards and deadlines."""
+"""The clock port: wall time for schedules, and time since boot for membership leases and deadlines."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ NANOSECONDS_PER_MS = 1_000_000
 
 
 class Clock(Protocol):
-    """Milliseconds, two kinds."""
+    """Two clocks in milliseconds."""
 
     def now_ms(self) -> int:
-        """Wall clock: milliseconds since the Unix epoch, UTC. May step; the core checks it (DESIGN 2)."""
+        """Wall clock: milliseconds since the Unix epoch, UTC. It may step; the core checks it."""
         ...
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since an arbitrary point; never goes back and goes on while the machine is suspended."""
+        """Milliseconds since an arbitrary point; never goes back, and counts on while the machine is suspended."""
         ...
 
 
 class SystemClock:
     """The machine's clocks."""
 
-    # Linux's CLOCK_MONOTONIC stands still while the machine is suspended, and a guard on it would still hold after a
-    # laptop's lid was closed for an hour. CLOCK_BOOTTIME counts on; macOS has no such name and counts on anyway.
+    # Linux's CLOCK_MONOTONIC stops while the machine is suspended. A membership lease on it would still hold after a
+    # laptop's lid was closed for an hour. CLOCK_BOOTTIME counts on; macOS lacks that name, and its monotonic clock
+    # counts on.
     _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
     def now_ms(self) -> int:

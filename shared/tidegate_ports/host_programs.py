@@ -1,4 +1,4 @@
-"""The programs of a host whose node ends, where they cannot outlive it."""
+"""Port to the programs of a host whose node ends, for hosts where they cannot outlive the node."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from typing import Protocol
 
 
 class HostPrograms(Protocol):
-    """What attempts of this host live, whichever of its nodes started them. All methods block for some ten milliseconds."""
+    """Living attempts of this host, whichever of its nodes started them. All methods block for some ten
+    milliseconds.
+    """
 
     def under_way(self) -> int:
-        """Returns how many attempts have not ended, those included that are just being started.
+        """Returns the number of attempts that have not ended, including those being started.
 
         Raises:
-            OSError: The host does not tell.
+            OSError: The host does not list its processes.
         """
         ...
 
     def ask_to_end(self) -> None:
-        """Sends SIGTERM to them, to each once however often this is called: one that comes in the middle of what a program does about the
-        first one would cut that off.
+        """Sends SIGTERM to each attempt once, however often this is called. A second SIGTERM would interrupt the
+        program's reaction to the first.
 
         Raises:
-            OSError: The host does not tell.
+            OSError: The host does not list its processes.
         """
         ...

@@ -8,7 +8,7 @@ Rules of a submission:
 - R1: A submission is durable when `submit` returns: every launcher of the place finds it then, with the same placement.
 - R2: A second submit of an attempt adopts the first, during the program's life and after its end.
 - R3: Submits of one attempt at the same time, from several launchers of a place, start one program.
-- R4: Attempts of one run have different names, and each has an end of its own.
+- R4: Attempts of one run have different names and separate ends.
 - R5: A program that cannot work is rejected as `config`, and nothing of it has started.
 - R6: An accepted program that the platform cannot begin ends as `config`.
 - R7: While the platform does not answer, all four calls raise LaunchUnavailable. The answer after that is the true one.
@@ -23,7 +23,7 @@ Rules of a look-up:
 Rules of an end:
 
 - R12: The exit code decides the class of an end: 0 none, 75 `transient`, 78 `config`, 79 `duplicate`, 128 + n `transient`, every other
-  one `unknown`. An end that nobody saw is `transient`.
+  one `unknown`. An unobserved end is `transient`.
 - R13: A program that a signal ended has the code 128 + n, and its class is `transient`.
 - R14: `wait_until_gone` returns the same end to every waiter, also to launchers that did not start the program.
 - R15: `wait_until_gone` does not return while the program lives.
@@ -49,7 +49,7 @@ The port does not promise:
 - that `submit` is called once. Two nodes may submit the same attempt, because nothing closes the gap between the fence check and this
   call. A launcher adopts what it can see; the start gate admits at most one driver of an attempt;
 - that a launcher knows of a submission which another launcher has begun and not finished, or that two places know of each other;
-- an exit code where nobody saw the end, or a form of `external_id` and `instance`;
+- an exit code for an unobserved end, or a form of `external_id` and `instance`;
 - files, logs, processes or signals. Launchers with such things offer them outside of this port (`tidegate_ports/run_folders.py`,
   `tidegate_ports/host_programs.py`).
 """
@@ -64,31 +64,31 @@ ProgramType = Literal["pyspark", "python"]
 ErrorClass = Literal[
     "config", "auth", "user_code", "oom", "preempted", "quota", "transient", "lost", "duplicate", "unknown"
 ]
-"""SEMANTICS 8, and `duplicate`: it did not run because another driver of the attempt had passed the start gate, so its
-end says nothing of the run's. A launcher itself only says `config` (never retried), `transient`, `duplicate` and `unknown`: a program that
-dies twice like that before the gate cannot start."""
+"""Classes of an end. `duplicate`: the attempt did not run because another driver had passed the start gate, so its end
+says nothing about the run's. A launcher itself only reports `config` (never retried), `transient`, `duplicate` and
+`unknown`. A program that ends twice as `unknown` before the gate cannot start."""
 
 NAME_CHARACTERS_MAX = 63
-"""A Kubernetes object name, the shortest of the places where the name is used."""
+"""Length limit of Kubernetes object names, the shortest limit where the name is used."""
 
 
 def launch_name(run_id: str, attempt: int) -> str:
-    """Returns the name under which an attempt is known outside: `tg-<run id>-a<attempt>`."""
+    """Returns the external name of an attempt: `tg-<run id>-a<attempt>`."""
     return f"tg-{run_id}-a{attempt}"
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """All that a launcher needs to start one attempt of a run.
+    """All values that a launcher needs to start one attempt of a run.
 
     Attributes:
-        run_id: Names the run, not the attempt.
-        attempt: 1 or more.
-        program_type: Which command line is built around the wrapper.
+        run_id: Id of the run, not of the attempt.
+        attempt: Number of the attempt, 1 or more.
+        program_type: Kind of program; it decides the command line around the wrapper.
         file: Absolute path of the user's program.
         args: Arguments after template resolution.
         conf: Spark settings of the user; ignored by `python`. Keys below `spark.tidegate.` are overruled.
-        context: The document of SEMANTICS 16, JSON values only; the program reads it with `tidegate_spark.context()`.
+        context: Context document, JSON values only; the program reads it with `tidegate_spark.context()`.
         gate_url: Base URL of the API, such as `http://127.0.0.1:8080`.
         token: Bearer token of this attempt. Secret: travels in the program's environment, never in argv, files or logs.
         env: Environment variables of the user, above what the program inherits and below everything `TIDEGATE_*`.
@@ -107,7 +107,7 @@ class Launch:
 
     @property
     def name(self) -> str:
-        """The external name, at most 63 characters for run ids of DESIGN 6 and attempts below 10^24."""
+        """External name, at most 63 characters for tidegate's run ids and attempts below 10^24."""
         return launch_name(self.run_id, self.attempt)
 
 
@@ -150,15 +150,15 @@ Lookup = Found | Absent | Elsewhere
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The attempt is gone; nothing of it will ever run again at this place.
+    """The attempt is gone; no process of it will ever run again at this place.
 
     Attributes:
-        exit_code: Exit code of the program, 128 + n when signal n ended it, or None when nobody saw its end.
+        exit_code: Exit code of the program; 128 + n if signal n ended it; None if its end was not observed.
         signal: Number of the signal that ended it, if one did.
-        error_class: What the end means for an attempt that had NOT passed the start gate; None for exit code 0.
+        error_class: Class of the end for an attempt that had NOT passed the start gate; None for exit code 0.
             After the gate only the wrapper's report counts, because a user's program may use any exit code.
-        reason: One sentence for people: the wrapper's last line where there is one. At most 1 KiB.
-        last_lines: The end of its error output, where the platform has it. At most 1 KiB.
+        reason: One sentence for users: the wrapper's last line if there is one. At most 1 KiB.
+        last_lines: End of its error output, if the platform has it. At most 1 KiB.
     """
 
     exit_code: int | None
@@ -169,7 +169,7 @@ class Ended:
 
 
 class LaunchRejected(Exception):
-    """The attempt will never start, whoever tries: fail the run with `error_class`, without retry."""
+    """No launcher will ever start the attempt: fail the run with `error_class`, without retry."""
 
     def __init__(self, error_class: ErrorClass, message: str) -> None:
         super().__init__(message)
@@ -186,13 +186,13 @@ class LaunchUnavailable(Exception):
 
 
 _BY_CODE: Final[dict[int, ErrorClass | None]] = {0: None, 75: "transient", 78: "config", 79: "duplicate"}
-"""The wrapper's codes, of `sysexits.h` where there are such."""
+"""Exit codes of the wrapper, from `sysexits.h` where it defines one."""
 SIGNAL_BASE: Final = 128
-"""What shells add to the number of the signal that ended a program."""
+"""Number that shells add to the signal that ended a program."""
 
 
 def class_of_exit(code: int) -> ErrorClass | None:
-    """Returns what an exit code says of an attempt that has not passed the start gate (R12)."""
+    """Returns the class of an exit code for an attempt that has not passed the start gate (R12)."""
     return _BY_CODE.get(code, "transient" if code > SIGNAL_BASE else "unknown")
 
 
@@ -203,32 +203,33 @@ class Launcher(Protocol):
     """
 
     def refuses(self, program_type: ProgramType, conf: Mapping[str, str]) -> str | None:
-        """Returns why this launcher would reject every launch of such a program, or None. Asked when a schedule is applied.
+        """Returns why this launcher would reject every launch of such a program, or None. Called when a schedule is
+        applied.
 
         Args:
-            program_type: Of the program.
-            conf: Its Spark settings, without values that are templates.
+            program_type: Kind of the program.
+            conf: Its Spark settings, without values that contain templates.
         """
         ...
 
     async def submit(self, launch: Launch) -> Placement:
-        """Starts the attempt, or adopts it when it was already started at this place. Returns when that is durable.
+        """Starts the attempt, or adopts it if it was already started at this place. Returns once that is durable.
 
         An attempt starts at most once at a place, also after its end: a new try needs a new attempt number.
 
         Raises:
-            LaunchRejected: It will never work.
-            LaunchUnavailable: It may work later; nothing is known to have started.
+            LaunchRejected: The launch will never work.
+            LaunchUnavailable: The launch may work later; it is unknown whether the program started.
         """
         ...
 
     async def lookup(self, run_id: str, attempt: int, place: str | None, instance: str | None) -> Lookup:
-        """Says what became of a submit.
+        """Returns the result of an earlier submission.
 
         Args:
-            run_id: The run.
-            attempt: Its attempt.
-            place: Place in the run item, or None when no placement was recorded.
+            run_id: Run.
+            attempt: Attempt of the run.
+            place: Place in the run item, or None if no placement was recorded.
             instance: Instance in the run item, or None.
         """
         ...

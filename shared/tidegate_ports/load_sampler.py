@@ -1,4 +1,4 @@
-"""How busy something is, as the node asks: the host itself, or a metrics system that the node's settings name."""
+"""Port to load figures: of the host itself, or of a metrics system that the node's settings name."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import Protocol
 
 
 class LoadUnavailable(Exception):
-    """The number cannot be had now; the text says why."""
+    """The value is not available now; the text says why."""
 
 
 class SourceSilent(LoadUnavailable):
-    """Nothing at all can be had of the source now, whichever resource is asked for."""
+    """No value of the source is available now, whichever resource is sampled."""
 
 
 class LoadSampler(Protocol):
-    """One source. Blocking: asked in a thread, and bounded in time by itself."""
+    """One source of load figures. Blocking, with its own time-out; called in a thread."""
 
     def sample(self, resource: str) -> float:
         """Returns the present value of a resource.
 
         Raises:
-            LoadUnavailable: It cannot be had, or the source has no such resource.
-            SourceSilent: No number of this source can be had.
+            LoadUnavailable: The value is not available, or the source has no such resource.
+            SourceSilent: No value of this source is available.
         """
         ...

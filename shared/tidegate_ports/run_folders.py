@@ -19,14 +19,14 @@ class LogPaths:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a look found.
+    """Result of a sweep.
 
     Attributes:
-        kept: Attempts whose folder is still there, running ones included.
-        kept_bytes: Room that these take on the disk.
-        removed: Attempts whose folder is gone now.
-        removed_bytes: Room that these gave back.
-        is_over: More is kept than may be, and nothing of it can go yet.
+        kept: Attempts with a folder, running ones included.
+        kept_bytes: Size of these folders on the disk.
+        removed: Attempts whose folder was removed.
+        removed_bytes: Size of the removed folders.
+        is_over: Whether the folders exceed their room, and none of them may be removed yet.
     """
 
     kept: int
@@ -40,16 +40,17 @@ class RunFolders(Protocol):
     """The folders of this host's runs."""
 
     def sweep(self, now_ms: int, seen_through_ms: int) -> Swept | None:
-        """Removes what has been kept long enough, and the oldest beyond the room that there is. Blocking, for seconds.
+        """Removes folders that are old enough, and further ones if they exceed their room. Blocks for seconds.
 
         Args:
-            now_ms: The time.
-            seen_through_ms: Owners have seen the ends of attempts that ended up to here: others stay, however little room there is.
+            now_ms: Present time.
+            seen_through_ms: Time up to which owners have seen the ends of attempts. Folders of later ends stay, however
+                little room there is.
 
         Returns:
-            None: another process of the host is at it.
+            Result; None if another process of the host is sweeping.
 
         Raises:
-            OSError: The folder cannot be looked through.
+            OSError: The folder cannot be read.
         """
         ...

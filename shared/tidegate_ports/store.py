@@ -1,4 +1,4 @@
-"""The store as the drivers see it: four calls, two implementations (DynamoDB, simulated), one conformance suite."""
+"""The store port: four calls, two implementations (DynamoDB and in memory), one conformance suite."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tidegate_core.rows.store_operations import Delete, Item, Key, Page, Put, Ra
 
 
 class StoreUnavailable(Exception):
-    """A read or a batch got no answer in time, or was throttled away. Retry with back-off; nothing is known."""
+    """A read or a batch got no answer in time, or was throttled. Its outcome is unknown; retry with back-off."""
 
 
 class PartlyRead(StoreUnavailable):
-    """A read of which some keys stayed without an answer, or all: who needs one of those retries; the others have theirs.
+    """Some or all keys of a read got no answer. A caller that needs one of those retries; the others have their items.
 
     Attributes:
-        found: What is there of the keys that were answered.
-        unread: Keys of which nothing is known.
+        found: Existing items of the answered keys.
+        unread: Keys without an answer.
     """
 
     def __init__(self, problem: str, found: Mapping[Key, Item], unread: Collection[Key]) -> None:
@@ -27,51 +27,51 @@ class PartlyRead(StoreUnavailable):
 
 
 class StoreRequestInvalid(Exception):
-    """The request can never work: an expression that does not parse, an update of an attribute that is not there, a limit.
+    """The request can never work: an expression that does not parse, an update of a missing attribute, a limit.
 
-    A bug of its author, not an outcome: nothing was applied and no retry helps.
+    It is a bug of the caller, not an outcome: nothing was applied, and no retry helps.
     """
 
 
 class NotSent(Exception):
-    """Whoever asked may not write any more: nothing of this call has left."""
+    """The caller has lost the right to write; no part of this request was sent."""
 
 
 def always() -> bool:
-    """Of what may be sent whoever is a member."""
+    """Permits a write that does not depend on the group membership."""
     return True
 
 
 class Store(Protocol):
-    """Blocking; called from a thread pool. One attempt per call: settling and retrying are the caller's."""
+    """Blocking store; called from a thread pool. One attempt per call: the caller settles and retries."""
 
     def transact(self, transaction: Transaction) -> RawOutcome:
-        """Sends the transaction once. Never raises for an outcome that `RawOutcome` can say."""
+        """Sends the transaction once. Never raises for an outcome that `RawOutcome` can express."""
         ...
 
     def write(self, actions: Sequence[Put | Delete]) -> Sequence[Put | Delete]:
         """Sends unconditional writes (chunks of 25) once and returns those that the store did not process.
 
         Raises:
-            StoreUnavailable: Some may have been applied.
+            StoreUnavailable: Some writes may have been applied.
         """
         ...
 
     def get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
-        """Strongly consistent reads (chunks of 100), absent keys left out.
+        """Returns the existing items of the keys, with strongly consistent reads (chunks of 100).
 
         Raises:
-            StoreUnavailable: Not of all keys; `PartlyRead` says of which.
+            StoreUnavailable: Some keys got no answer; `PartlyRead` holds them.
         """
         ...
 
     def query(self, wanted: RangeRead) -> Page:
-        """One strongly consistent page. Raises StoreUnavailable."""
+        """Returns one strongly consistent page. Raises StoreUnavailable."""
         ...
 
 
 class AsyncStore(Protocol):
-    """The same four calls, for a loop. A call that is cancelled may have been carried out, as one without an answer."""
+    """The same four calls for a loop. A cancelled call may have been carried out, like one without an answer."""
 
     async def transact(self, transaction: Transaction) -> RawOutcome:
         """See `Store.transact`."""
@@ -83,11 +83,11 @@ class AsyncStore(Protocol):
         """See `Store.write`.
 
         Args:
-            actions: The same.
-            may_leave: Asked when all that a request waits for is there, in the very step in which it leaves.
+            actions: See `Store.write`.
+            may_leave: Checked after all waits of a request, in the same step that sends it.
 
         Raises:
-            NotSent: It may not; requests before it may have left.
+            NotSent: `may_leave` returned False; earlier requests of this call may have been sent.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Topics of messages as the audit reads them: what has landed on them since an instant."""
+"""Port of the audit to message topics: the records appended since an instant."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import NamedTuple, Protocol
 
 
 class LandedUnavailable(Exception):
-    """The brokers did not answer in time, or a topic cannot be read. Nothing is known; ask again."""
+    """The brokers did not answer in time, or a topic cannot be read. The result is unknown; retry."""
 
 
 class Landed(NamedTuple):
     """One record, without its payload.
 
     Attributes:
+        topic: Topic of the record.
         append_time: Milliseconds since the epoch.
-        is_cut: It is the first that the log still holds, and was not its first one: earlier ones are gone. Where the log holds
-            none any more it is no record, has no headers, and its append time is the present.
+        headers: Headers of the record.
+        is_cut: Whether it is the first record that the log still holds, and earlier ones were removed. If the log holds
+            no record any more, this entry is no record: it has no headers, and its append time is the present.
     """
 
     topic: str
@@ -26,12 +28,13 @@ class Landed(NamedTuple):
 
 
 class LandedRecords(Protocol):
-    """Blocking."""
+    """Blocking reader."""
 
     def read(self, topics: Sequence[str], since: int) -> Iterator[Landed]:
-        """Yields what was appended from an instant on, to the ends that the logs have now; topics that are not there hold nothing.
+        """Yields the records appended from an instant on, up to the present ends of the logs. Missing topics yield
+        nothing.
 
         Raises:
-            LandedUnavailable: Some of it was not told.
+            LandedUnavailable: Some records could not be read.
         """
         ...

@@ -1,7 +1,7 @@
-"""What schedules would do: the production decisions on a virtual clock, with invented programs and a store in memory.
+"""Simulates schedules: the production decisions on a virtual clock, with simulated programs and a store in memory.
 
-`simulate` runs definitions over a span and returns a `Report`, whose hash is equal on every machine. Nothing here reads a
-clock, a file or the environment.
+`simulate` runs definitions over a span and returns a `Report`, whose hash is equal on every machine. The package reads
+no clock, file or environment variable.
 """
 
 from tidegate_simulator.external_events import Happening, happenings_of

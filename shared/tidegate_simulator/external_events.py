@@ -1,4 +1,4 @@
-"""What comes from outside, and when: events and requests, recorded or invented, each with its instant."""
+"""External input of a simulation: events and requests, recorded or invented, each with its instant."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tidegate_core.language.values.validation_errors import problems_of
 
 Topic: TypeAlias = Literal["events", "requests"]
 WHEN = ("at", "every", "until")
-"""Fields of a line that say when; the others are the event or the request."""
+"""Fields of a line that state its time; the others are the event or the request."""
 SUSPEND = "schedule.suspend"
 REPEATS_MAX = 1_000_000
-"""Of one line: more is no test of a schedule any more."""
+"""Most repetitions of one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,9 @@ class Happening:
     """A record that reaches a topic.
 
     Attributes:
-        at: Its append time.
-        value: As JSON.
+        at: Append time of the record.
+        topic: Topic of the record.
+        value: Event or request as JSON.
     """
 
     at: Instant
@@ -40,12 +41,12 @@ class Happening:
 
 
 class _When(Document):
-    """The fields of a line that say when.
+    """Fields of a line that state its time.
 
     Attributes:
-        at: The first time.
-        every: Again and again, elapsed time apart; `${at}`, `${date}` and `${number}` in its texts are filled in.
-        until: The last time is before it; by default the end of the simulation.
+        at: First time.
+        every: Elapsed time between repetitions; `${at}`, `${date}` and `${number}` in its texts are filled in.
+        until: End of the repetitions, exclusive; by default the end of the simulation.
     """
 
     EXAMPLE: ClassVar = {"at": "2026-01-01T02:00:00Z", "every": "1d"}
@@ -57,7 +58,7 @@ class _When(Document):
     @model_validator(mode="after")
     def _repeated_until(self) -> Self:
         if self.until is not None and self.every is None:
-            hint = "write every: 1d for a line that comes again, or leave until out"
+            hint = "write every: 1d for a line that repeats, or leave until out"
             raise refused("needs every", field="until", hint=hint)
         if self.until is not None and self.until <= self.at:
             raise refused(f"is not after at, {format_instant(self.at)}", field="until", hint="nothing would come of it")
@@ -65,18 +66,18 @@ class _When(Document):
 
 
 def happenings_of(document: Mapping[str, Any], end: Instant) -> Iterator[Happening]:
-    """Returns what a line of an events file stands for, in order: one happening, or with `every` one for each time.
+    """Returns the happenings of a line of an events file, in order: one, or with `every` one for each time.
 
     Args:
         document: An event or a request, with `at` and perhaps `every` and `until`.
-        end: Of the simulation.
+        end: End of the simulation.
 
     Raises:
-        InvalidInput: With all problems; at once, before the first happening is taken.
+        InvalidInput: Holds all problems; raised at once, before the first happening is taken.
     """
     given = document.get("type")
     kind = given.removeprefix(TYPE_PREFIX) if isinstance(given, str) and "specversion" in document else given
-    # A suspend has an end of its own, which is meant where the line does not come again.
+    # A suspend has its own `until`, which is meant if the line does not repeat.
     fields = ("at",) if kind == SUSPEND and "every" not in document else WHEN
     when = _when({name: document[name] for name in fields if name in document})
     body = {name: value for name, value in document.items() if name not in fields}
@@ -98,7 +99,7 @@ def happenings_of(document: Mapping[str, Any], end: Instant) -> Iterator[Happeni
 
 
 def _check_request(value: bytes) -> None:
-    """Raises InvalidInput; of a type that is neither a request nor an event with the events beside the requests."""
+    """Raises InvalidInput. For an unknown type the hint lists the events as well as the requests."""
     try:
         parse_request(value)
     except InvalidInput as refusal:
@@ -113,7 +114,7 @@ def _check_request(value: bytes) -> None:
 
 
 def filled_in(value: Any, texts: Mapping[str, str]) -> Any:
-    """Returns a document with each `${name}` in its texts replaced; names that are not there stay as they are."""
+    """Returns a document with each `${name}` in its texts replaced; unknown names stay unchanged."""
     if isinstance(value, str):
         for name, text in texts.items():
             value = value.replace(f"${{{name}}}", text)

@@ -1,4 +1,6 @@
-"""Follows each occurrence through the rows that the scheduler writes: what a simulation tells is what the store was told."""
+"""Follows each occurrence through the rows that the scheduler writes, so that a simulation reports what the store
+holds.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,15 @@ NOT_SENT = {
     "outage": ("skipped/outage", None),
     "expire_after": ("expired", "too late to be sent: expire_after had passed"),
 }
-"""Result and remark of recurring messages that are not sent, by the reason that the node's log has."""
+"""Result and remark of recurring messages that are not sent, by the reason in the node's log."""
 
 
 @dataclass(slots=True)
 class Story:
-    """What is known of one occurrence so far; fields as of `Occurrence`.
+    """Known facts about one occurrence; fields as in `Occurrence`.
 
     Attributes:
-        ended: Whether the ledger has it.
+        ended: Whether the ledger contains it.
     """
 
     schedule: str
@@ -66,8 +68,11 @@ class Story:
 
 
 class Stories:
-    """Attributes:
-    told: By the id of the job, which is also its run's; messages and what has no job by ids of their own.
+    """Histories of all occurrences.
+
+    Attributes:
+        told: Histories by job id, which is also the run's id; messages, and occurrences without a job, have their own
+            ids.
     """
 
     def __init__(self, clock: Callable[[], Instant]) -> None:
@@ -79,7 +84,7 @@ class Stories:
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     def learn(self, key: Key, item: Item | None, before: Item | None) -> None:
-        """A write has made this of an item; None: it is gone."""
+        """Learns from a write: `item` is the new state, None if it was deleted."""
         prefix, _ = keys.split_prefix(key)
         if prefix == keys.STATE_PREFIX and item is not None:
             self._learn_state(from_item(ScheduleState, item))
@@ -96,7 +101,7 @@ class Stories:
         ref = f"{state.namespace}/{state.name}"
         self._lives[state.incarnation] = ref
         was_suspended = ref in self._suspended
-        if state.status == "suspended" and not admits(state):  # A drain admits: what waits has its own reason.
+        if state.status == "suspended" and not admits(state):  # A drain admits jobs: waiting ones have another reason.
             self._suspended.add(ref)
         else:
             self._suspended.discard(ref)
@@ -114,7 +119,7 @@ class Stories:
             )
             story.first_event_at, story.correlation = evidence.first_at, evidence.value
         elif before is not None and not before.get("job"):
-            # Discarded without an entry in the ledger: it was no occurrence yet.
+            # Discarded without a ledger entry: it was no occurrence yet.
             story = self.told[str(before["id"])]
             if story.result == "pending_trigger":
                 del self.told[str(before["id"])]
@@ -175,13 +180,13 @@ class Stories:
         if not story.waits or story.waits[-1].end is not None:
             return
         now, last = self._clock(), story.waits.pop()
-        if last.begin < now:  # What was over at the same instant was no wait.
+        if last.begin < now:  # A wait that ends at the instant of its begin does not count.
             story.waits.append(replace(last, end=now))
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
     def delivered(self, headers: Mapping[str, str], nominal: Instant) -> None:
-        """A message of a schedule was handed to the broker; one that was sent alone is no occurrence of a schedule."""
+        """Records that a message of a schedule was delivered; one-shot messages are no occurrences of a schedule."""
         message = headers["tidegate-id"]
         for incarnation, schedule in self._lives.items():
             if fire_id(incarnation, nominal) in message:
@@ -192,19 +197,19 @@ class Stories:
                 story.ended_at, story.ended = self._clock(), True
 
     def not_sent(self, fields: Mapping[str, Any]) -> None:
-        """Occurrences of a recurring message came to their end without a delivery; nothing is written of them."""
+        """Records that occurrences of a recurring message ended without a delivery; no row is written for them."""
         schedule, first, last = str(fields["schedule"]), int(fields["first"]), int(fields["last"])
         result, detail = NOT_SENT[str(fields["reason"])]
         story = self.told.setdefault(f"{schedule} {last}", Story(schedule, "time", last, result))
         if story.ended:
-            return  # Told again by a successor.
+            return  # Reported again by a successor.
         story.covered, story.covered_from = int(fields["occurrences"]), first
         story.detail, story.ended_at, story.ended = detail, self._clock(), True
 
     # -- words --------------------------------------------------------------------------------------------------------
 
     def in_words(self, text: str) -> str:
-        """Returns a text with the ids of runs replaced by what they are of: ids say nothing to whoever reads it."""
+        """Returns a text with run ids replaced by the titles of their occurrences, which readers understand."""
 
         def title(match: re.Match[str]) -> str:
             story = self.told.get(match[0])

@@ -1,4 +1,4 @@
-"""What became of one occurrence, and what it waited for on its way."""
+"""Record of one occurrence: its outcome, and its waits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from tidegate_core.language.values.instants import Instant, format_instant
 
 BEHIND, SUSPENDED = "behind", "suspended"
-"""Codes of `tidegate why` for what no constraint says: an earlier job of the schedule is before it, or the schedule is suspended."""
+"""Codes of `tidegate why` for blockers that are no constraint: an earlier job of the schedule, or the schedule's
+suspension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +17,11 @@ class Wait:
     """A span in which a satisfied job was held back.
 
     Attributes:
-        begin: When its constraints were looked at.
+        begin: When its constraints were checked.
         end: When that changed; None: it still waits at the end of the simulation.
-        codes: Reason codes of all that stood in its way, as the deciding code gave them, or `behind` or `suspended`.
-        reason: The same for people.
-        verdicts: Each of them with the values that were compared, and `until`, the instant at which it can change.
+        codes: Reason codes of all blockers, as the deciding code gave them, or `behind` or `suspended`.
+        reason: Explanation in words.
+        verdicts: All blockers with the compared values, and `until`, the instant at which each can change.
     """
 
     begin: Instant
@@ -41,27 +42,29 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurrence:
-    """One thing that should happen, and what became of it.
+    """One occurrence and its outcome.
 
     Attributes:
         schedule: `<namespace>/<name>`.
         trigger: `time`, `events` or `manual`.
-        nominal: When it should happen; of events the instant of their satisfaction.
-        local: The same on the schedule's own wall clock, with weekday and offset: of its trigger, or of a composite's time leaves.
-        zone: Of that clock.
-        result: The run's state (`succeeded`, `failed`, `running` ...), `delivered` or `expired` of messages,
-            `<disposition>/<reason>` of the ledger, or the job's state where it is still on its way at the end.
-        correlation: The value that evidence was paired by.
-        covered: Instants that it stands for, 1 for its own only.
-        covered_from: The first of them.
+        nominal: When it should happen; for events the instant at which the trigger was satisfied.
+        local: The same on the schedule's own wall clock, with weekday and offset: that of its trigger, or of a
+            composite's time leaves.
+        zone: Zone of that clock.
+        result: State of the run (`succeeded`, `failed`, `running` ...), `delivered` or `expired` for messages,
+            `<disposition>/<reason>` of the ledger, or the job's state if it is still open at the end.
+        correlation: Value by which evidence was paired.
+        covered: Number of instants that it stands for; 1 for its own only.
+        covered_from: First of these instants.
         first_event_at: When the first event of its evidence came.
-        made_at: When its trigger was satisfied and the job was there.
-        waits: In order.
-        admitted_at, started_at, ended_at: Of its run.
-        attempts: Of its run; 0 without one.
-        detail: What the ledger says beside the reason, such as what it was merged into.
-        missing: What had not come of its evidence.
-        forced: What its pending time-out had it go in spite of, in words (`pending_timeout_action: force`).
+        made_at: When its trigger was satisfied and the job was created.
+        waits: Waits in order.
+        admitted_at, started_at, ended_at: Instants of its run.
+        attempts: Attempts of its run; 0 without one.
+        detail: Detail of the ledger in addition to the reason, such as the job that it was merged into.
+        missing: Evidence that had not come.
+        forced: Constraints that were not met when its pending time-out admitted it, in words (`pending_timeout_action:
+            force`).
     """
 
     schedule: str
@@ -85,7 +88,7 @@ class Occurrence:
     forced: str | None = None
 
     def document(self) -> dict[str, Any]:
-        """Returns it as JSON; what is absent has no field."""
+        """Returns the record as JSON; absent values have no field."""
         fields: dict[str, Any] = {
             "schedule": self.schedule,
             "trigger": self.trigger,

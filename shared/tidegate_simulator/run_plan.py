@@ -1,4 +1,4 @@
-"""How long each run takes and how it ends: invented, or as it was recorded."""
+"""Plan of a simulation's runs: how long each takes and how it ends, invented or recorded."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from tidegate_simulator.external_events import filled_in
 
 DEFAULT_DURATION_MS: Duration = 60_000
 OUTPUTS_BYTES_MAX = 65_536
-"""As JSON in UTF-8, as of a program."""
+"""Largest JSON in UTF-8, as for a real program."""
 REPORTS_MAX = 100
-"""Events that one run reports."""
+"""Most events that one run reports."""
 
 EXAMPLE_TEXTS: Mapping[str, str] = {
     **dict.fromkeys(("nominal", "interval_start", "interval_end"), "2026-01-01T02:00:00Z"),
     "correlation": "example",
     "date": "2026-01-01",
 }
-"""What stands in for the texts of a run while its reports are checked: none of their kinds hangs on the value."""
+"""Values for the templates of a run while its reports are checked; the kind of an event depends on none of them."""
 
 Span: TypeAlias = tuple[Duration, Duration]
-"""Shortest and longest, both inclusive."""
+"""Shortest and longest duration, both inclusive."""
 
 
 def _span_of(value: Any) -> Any:
@@ -67,18 +67,19 @@ SpanField = Annotated[
 
 
 class PlannedRun(Document):
-    """One line of a file of runs: what the runs that it is about do.
+    """One line of a file of runs: duration and end of the runs that it matches.
 
     Attributes:
-        schedule: `<namespace>/<name>`; without it those of all schedules.
-        nominal: Of one occurrence; without it all of them.
-        attempt: Without it all of them.
+        schedule: `<namespace>/<name>`; without it runs of all schedules.
+        nominal: Nominal instant of one occurrence; without it all occurrences.
+        attempt: Number of an attempt; without it all attempts.
         duration: From start to end: `20m`; `5m..20m`, drawn for each run, the same on every machine; `none` never ends.
-        outcome: As the program reports it.
-        error_class: Of a failure.
-        outputs: What it reports for runs that wait for it.
+        outcome: Outcome that the program reports.
+        error_class: Class of a failure.
+        outputs: Outputs for downstream runs.
         reports: Events that it announces at its end, in the form of an events file, without `at`. `${nominal}`,
-            `${interval_start}`, `${interval_end}`, `${correlation}` and `${date}` (the nominal's, in UTC) are filled in.
+            `${interval_start}`, `${interval_end}`, `${correlation}` and `${date}` (the nominal's, in UTC) are filled
+            in.
     """
 
     EXAMPLE: ClassVar = {"schedule": "flights/join-day", "duration": "5m..20m", "outcome": "succeeded"}
@@ -98,16 +99,16 @@ class PlannedRun(Document):
         """Returns the line of a document.
 
         Raises:
-            InvalidInput: With all problems.
+            InvalidInput: Holds all problems.
         """
         try:
             run = cls.model_validate(document)
         except ValidationError as error:
             raise InvalidInput(problems_of(error, cls)) from error
         if run.error_class is not None and run.outcome == "succeeded":
-            raise InvalidInput([Problem("error_class", "is of a failure", "write outcome: failed beside it")])
+            raise InvalidInput([Problem("error_class", "is for failures only", "add outcome: failed")])
         if run.nominal is not None and run.schedule is None:
-            raise InvalidInput([Problem("nominal", "has no schedule beside it", "name it as NAMESPACE/NAME")])
+            raise InvalidInput([Problem("nominal", "needs a schedule", "add schedule: NAMESPACE/NAME")])
         size = len(json.dumps(run.outputs, ensure_ascii=False).encode())
         if size > OUTPUTS_BYTES_MAX:
             problem = f"has {size} bytes, at most {OUTPUTS_BYTES_MAX} (64 KiB) are allowed"
@@ -120,18 +121,18 @@ class PlannedRun(Document):
         return (self.schedule, self.nominal, self.attempt)
 
     def takes(self, schedule: str, nominal: Instant, attempt: int) -> Duration | None:
-        """Returns how long this very run takes; None: it never ends by itself."""
+        """Returns how long this run takes; None: it runs until it is cancelled."""
         if self.duration is None:
             return None
         low, high = self.duration
-        # A hash and no random number: the same run takes as long wherever, and in whatever order, it is asked for.
+        # A hash and no random number: a run's duration is the same everywhere and in any order of queries.
         text = f"{schedule} {format_instant(nominal)} {attempt}"
         drawn = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
         return low + drawn % (high - low + 1)
 
 
 def _check(reports: Iterable[Mapping[str, Any]]) -> None:
-    """Raises InvalidInput: one of them is no event."""
+    """Raises InvalidInput if one of the reports is no event."""
     for number, report in enumerate(reports):
         try:
             parse_events(json.dumps(filled_in(report, EXAMPLE_TEXTS), ensure_ascii=False).encode())
@@ -147,11 +148,11 @@ _About: TypeAlias = tuple[str | None, Instant | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """All lines; the one that says most about a run counts.
+    """All lines; for each run the most specific one counts.
 
     Attributes:
-        lines: By what they are about.
-        otherwise: Of runs that no line is about.
+        lines: Lines by the runs that they match.
+        otherwise: Line for runs without a match.
     """
 
     lines: Mapping[_About, PlannedRun] = field(default_factory=dict)
@@ -159,7 +160,7 @@ class RunPlan:
 
     @classmethod
     def of(cls, lines: Iterable[PlannedRun], otherwise: PlannedRun | None = None) -> RunPlan:
-        """Returns the plan of lines; of several about the same runs the last one counts."""
+        """Returns the plan of lines; of several lines for the same runs the last one counts."""
         return cls({line.about: line for line in lines}, otherwise or PlannedRun())
 
     def run(self, schedule: str, nominal: Instant, attempt: int) -> PlannedRun:

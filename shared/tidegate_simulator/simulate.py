@@ -1,4 +1,4 @@
-"""`simulate`: definitions in, what they would have done out."""
+"""`simulate`: takes definitions and returns what they would have done."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tidegate_simulator.simulation_report import Report
 from tidegate_simulator.virtual_cluster import World
 
 SETTING_UP_MS = 1
-"""Definitions are applied so long before the span, so that an occurrence at its very begin is one."""
+"""Time before the span at which definitions are applied, so that an occurrence at its begin counts."""
 
 
 class DefinitionRefused(Exception):
-    """A definition cannot be simulated, because no cluster would take it.
+    """A definition cannot be simulated, because no cluster would accept it.
 
     Attributes:
-        index: Its place in the sequence that was given.
-        problems: At least one.
+        index: Index of the definition in the given sequence.
+        problems: At least one problem.
     """
 
     def __init__(self, index: int, problems: Sequence[Problem]) -> None:
@@ -41,7 +41,7 @@ class DefinitionRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A span in which nobody serves the schedules; what falls into it is missed, and caught up as they say."""
+    """A span without an owner. Instants in it become misfires and are caught up as the schedules say."""
 
     begin: Instant
     end: Instant
@@ -61,25 +61,25 @@ def simulate(
     """Runs schedules over a span of virtual time, with the decisions of production.
 
     Args:
-        definitions: Schedules as users write them; applied in this order, together, just before `begin`.
+        definitions: Schedules as users write them; applied together, in this order, just before `begin`.
         begin: First instant of the span.
-        end: The first one after it.
-        happenings: Events and requests, each before `end`; in any order, those of one instant in the order given.
-        runs: How long runs take and how they end; without it each succeeds after a minute.
-        outages: Within the span, apart from one another.
-        load: What every load that a constraint asks for is, 0 to 1; None: nobody can tell.
-        minimum_period_ms: As of the cluster's nodes.
+        end: First instant after the span.
+        happenings: Events and requests, each before `end`; in any order, those of one instant in the given order.
+        runs: Durations and ends of runs; without it each succeeds after a minute.
+        outages: Outages within the span, without overlaps.
+        load: Value of every load that a constraint reads, 0 to 1; None: unknown.
+        minimum_period_ms: Setting of the cluster's nodes.
 
     Returns:
-        All occurrences that were made in the span, or are on their way at its end.
+        All occurrences that were created in the span, including those still open at its end.
 
     Raises:
-        DefinitionRefused: One of the definitions is no schedule that a cluster would take.
+        DefinitionRefused: A cluster would refuse one of the definitions.
         TimeStandsStill: Schedules start each other for ever, with runs that take no time.
-        ValueError: The span is empty, a happening or an outage lies outside of it.
+        ValueError: The span is empty, or a happening or an outage is outside of it.
     """
     if begin >= end:
-        raise ValueError("the span is empty: its end has to come after its begin")
+        raise ValueError("the span is empty: its end must be after its begin")
     specs = [_spec(index, definition) for index, definition in enumerate(definitions)]
     _refuse_repeats(specs)
     world = World(begin - SETTING_UP_MS, runs or RunPlan(), load, minimum_period_ms)
@@ -105,11 +105,13 @@ def _spec(index: int, definition: Mapping[str, Any]) -> ScheduleSpec:
 
 
 def _refuse_repeats(specs: Sequence[ScheduleSpec]) -> None:
-    """An update is a request among the happenings; two definitions of one name are a slip."""
+    """Raises for two definitions of one name: that is a mistake, because an update is a request among the
+    happenings.
+    """
     seen: set[tuple[str, str]] = set()
     for index, spec in enumerate(specs):
         if (spec.namespace, spec.name) in seen:
-            problem = Problem("name", f"{spec.name} is there already", "give each schedule a name of its own")
+            problem = Problem("name", f"{spec.name} occurs twice", "give each schedule its own name")
             raise DefinitionRefused(index, [problem])
         seen.add((spec.namespace, spec.name))
 
@@ -123,16 +125,16 @@ def _apply(world: World, index: int, definition: Mapping[str, Any]) -> None:
 
 
 def _lay_out(world: World, happenings: Iterable[Happening], begin: Instant, end: Instant) -> list[dict[str, Any]]:
-    """Puts happenings on the world's timeline; returns the requests among them, with their ids."""
+    """Adds happenings to the world's timeline; returns the requests among them, with their ids."""
     asked: list[dict[str, Any]] = []
     for number, happening in enumerate(happenings):
         if not begin <= happening.at < end:
-            raise ValueError("a happening lies outside of the span")
+            raise ValueError("a happening is outside of the span")
         value = happening.value
         if happening.topic == "requests":
             request = {"id": f"request-{number}", **json.loads(value)}
             if request["type"] == "message.send":
-                request["receipt"] = True  # What is taken is told without being asked of all other requests.
+                request["receipt"] = True  # Other requests send a receipt without being asked.
             asked.append(request)
             value = json.dumps(request, ensure_ascii=False).encode()
         world.at(happening.at, partial(world.append, happening.topic, value))

@@ -1,4 +1,4 @@
-"""The launcher of a simulation: programs start when they are submitted, run as the plan says, and report their end."""
+"""Launcher of a simulation: programs start at their submission, run as planned, and report their end."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tidegate_simulator.run_plan import RunPlan
 
 HOST, BOOT = "simulated", "boot-1"
 STOPPED = ProgramEnded(143)
-"""128 + SIGTERM, as shells have it."""
+"""128 + SIGTERM, a shell's status for it."""
 REFUSED_AT_THE_GATE = ProgramEnded(79, DUPLICATE, "duplicate, not run")
 
 
 class Outside(Protocol):
-    """What programs need of the world."""
+    """The part of the world that programs need."""
 
     now: int
 
@@ -63,7 +63,7 @@ class _Process:
 
 
 class Programs:
-    """Programs live on while their scheduler is away: the host is another one."""
+    """Simulated programs. They run on during an outage of the scheduler, as on another host."""
 
     def __init__(self, world: Outside, plan: RunPlan) -> None:
         self._world = world

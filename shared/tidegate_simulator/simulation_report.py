@@ -1,4 +1,4 @@
-"""The outcome of a simulation, and its hash: over canonical JSON, so that no machine, locale or zone has a part in it."""
+"""Result of a simulation, and its hash over canonical JSON, which no machine, locale or zone influences."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tidegate_core.language.values.instants import Instant, format_instant
 from tidegate_simulator.occurrence_record import Occurrence
 
 FORMAT = 1
-"""Counts changes of the document that the hash is taken over."""
+"""Version of the document that the hash covers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What schedules did in a span.
+    """Result of simulating schedules over a span.
 
     Attributes:
-        begin: Inclusive.
-        end: Exclusive.
-        occurrences: By nominal, then schedule.
-        answers: What became of the requests among the happenings, in their order: `<type> <subject>: <status>`.
+        begin: Begin of the span, inclusive.
+        end: End of the span, exclusive.
+        occurrences: Occurrences by nominal instant, then schedule.
+        answers: Answers to the requests among the happenings, in order: `<type> <subject>: <status>`.
     """
 
     begin: Instant
@@ -47,5 +47,5 @@ class Report:
         return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
 
     def tally(self) -> dict[str, int]:
-        """Returns how many occurrences came to each result, by name."""
+        """Returns the number of occurrences by result."""
         return dict(sorted(Counter(each.result for each in self.occurrences).items()))

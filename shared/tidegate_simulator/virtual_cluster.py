@@ -1,8 +1,8 @@
-"""One partition actor in a world without faults: store, two logs, programs and a clock that jumps from one due time to the next.
+"""One partition actor in a world without faults: store, two logs, programs and a clock that jumps to the next due time.
 
-The decisions and transactions are production's. Everything else takes no time at all: what is asked for is answered at the same
-instant. Alarms that only look for what got lost on its way (`routine`) are passed over, because nothing gets lost here; so
-a year of a daily schedule is a few thousand steps.
+The decisions and transactions are those of production. All else takes no time: each effect is answered at the same
+instant. Alarms that only search for lost rows or records (`routine`) are skipped, because nothing is lost here. So
+a year of a daily schedule takes a few thousand steps.
 """
 
 from __future__ import annotations
@@ -73,17 +73,19 @@ from tidegate_simulator.run_plan import RunPlan
 from tidegate_simulator.simulated_launcher import Programs
 
 NEAR_MS = WINDOW_MS // 2
-"""How long before its time a row is brought into memory: an owner extends a window that ends sooner than that, whenever it did so last. The one
-in which it holds timer rows of the run plane is longer. Any earlier, and what else has happened shortly before would have the look come too soon."""
+"""Time before its instant at which a row is loaded. An owner extends its window when less than this is left, whenever
+it last did so. The window with the timer rows of schedules is longer. Loaded earlier, another event shortly before
+could trigger the check too soon."""
 RECURRING_NEAR_MS = 2 * WINDOW_MS
-"""Recurring messages whose next fire is further ahead have a timer row of their own, which says when to be near."""
+"""Recurring messages whose next fire is further ahead have a wake row, which states when to load them."""
 RECURRING_LOOK_MS = 30_000
-"""How far time may jump while a recurring message is near: its fires have no rows, and are found half a window ahead."""
+"""Longest jump of time while a recurring message is loaded: its fires have no rows, and are found half a window
+ahead."""
 
 
 def row_comes_near(store: MemoryStore, now: Instant) -> Instant | None:
-    """Returns when a row that is not in memory yet has to be read: the routine that reads it comes by at any tick."""
-    # What is nearer than that is in memory by now; of a wide suspend there are rows that lie behind us.
+    """Returns when the next row that is not in memory must be read; the routine that reads it runs at any tick."""
+    # Nearer rows are in memory already. Rows of a scope suspension may be past their instant.
     firsts = [_first(store, prefix, now + NEAR_MS + 1) for prefix in (keys.TIMER_PREFIX, keys.MESSAGE_TIMER_PREFIX)]
     instants = [int(sk.split("#")[1]) - NEAR_MS for sk in firsts if sk is not None]
     if _first(store, keys.RECURRING_PREFIX) is not None:
@@ -92,7 +94,7 @@ def row_comes_near(store: MemoryStore, now: Instant) -> Instant | None:
 
 
 def limits_with_queue(store: MemoryStore) -> list[str]:
-    """Returns the partition keys of all shared limits before which somebody waits."""
+    """Returns the partition keys of all shared limits with waiting jobs."""
     found: list[str] = []
     low, high = keys.prefix_range(keys.QUEUE_ENTRY_PREFIX)
     while page := store.query(RangeRead(keys.shard_pk(0), low, high, limit=1)).items:
@@ -102,7 +104,7 @@ def limits_with_queue(store: MemoryStore) -> list[str]:
 
 
 def _first(store: MemoryStore, prefix: str, instant: Instant | None = None) -> str | None:
-    """Returns the first row of a kind, from an instant on where one is given."""
+    """Returns the first row of a kind, optionally from an instant on."""
     low = prefix if instant is None else f"{prefix}{keys.instant_text(instant)}"
     page = store.query(RangeRead(keys.shard_pk(0), low, f"{prefix}{keys.LAST}", limit=1))
     return str(page.items[0]["sk"]) if page.items else None
@@ -112,20 +114,20 @@ REQUESTS, EVENTS, RECEIPTS, RUNS = "tidegate.requests", "tidegate.events", "tide
 LETTERS = ("tidegate.requests.dlq", "tidegate.events.dlq", "tidegate.runs.dlq")
 TOPIC_IDS = {REQUESTS: "a" * 32, EVENTS: "b" * 32}
 STEPS_AT_ONE_INSTANT_MAX = 10_000_000
-"""Steps that follow from one another without time passing: more are no work but a circle."""
+"""Most steps at one instant; more means an endless loop."""
 CIRCLES_MAX = 2_000
-"""Times that something ends at one instant and starts something new at the same one: what waits in a queue does so once each, what
-starts itself in the end does so for ever."""
+"""Most times that an end at one instant starts new work at the same instant. Each queued job does so once; a schedule
+that starts itself does so for ever."""
 SKIPS_ROUTINE = True
-"""A test says False, and finds no difference."""
+"""Whether routine alarms are skipped. A test sets False and finds no difference."""
 
 
 class TimeStandsStill(Exception):
-    """Schedules start each other again and again at one instant, because their runs take no time.
+    """Schedules start each other repeatedly at one instant, because their runs take no time.
 
     Attributes:
         at: The instant.
-        schedules: Those that do, as `namespace/name`, sorted.
+        schedules: Names of these schedules, as `namespace/name`, sorted.
     """
 
     def __init__(self, at: Instant, schedules: tuple[str, ...]) -> None:
@@ -133,16 +135,18 @@ class TimeStandsStill(Exception):
         self.schedules = schedules
         named = ", ".join(schedules[:10]) + (", ..." if len(schedules) > 10 else "")
         super().__init__(
-            f"time stands still at {format_instant(at)}: runs of {named} take no time, and their ends start others of them "
-            "again and again; give them a duration, or break the circle"
+            f"time stands still at {format_instant(at)}: runs of {named} take no time, and their ends start each other without "
+            "end; give them a duration, or break the circle"
         )
 
 
 class World:
-    """Attributes:
-    now: Milliseconds since the epoch.
-    stories: What became of each occurrence.
-    receipts: By request id.
+    """The simulated world.
+
+    Attributes:
+        now: Milliseconds since the epoch.
+        stories: Histories of all occurrences.
+        receipts: Receipts by request id.
     """
 
     def __init__(self, begin: Instant, plan: RunPlan, load: float | None, minimum_period_ms: int) -> None:
@@ -166,7 +170,7 @@ class World:
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def serve(self) -> None:
-        """Somebody takes the shard over, and recovers it from its rows."""
+        """Starts an owner, which recovers the shard from its rows."""
         owner = f"simulator-{next(self._lives)}"
         holding = Assignment(
             owner=owner,
@@ -192,7 +196,7 @@ class World:
         self._settle()
 
     def fall(self) -> None:
-        """Nobody serves from now on; topics go on, and programs do."""
+        """Ends the owner; topics and programs go on."""
         if self._actor is None:
             return
         actor, owner = self._actor, self._actor.holding.owner
@@ -207,7 +211,7 @@ class World:
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def advance(self, until: Instant) -> None:
-        """Lets time pass up to an instant, which is included. Raises TimeStandsStill."""
+        """Advances time up to an instant, inclusive. Raises TimeStandsStill."""
         while (upcoming := self._next()) is not None and upcoming <= until:
             occurrences = len(self.stories.told)
             if upcoming > self.now:
@@ -239,7 +243,7 @@ class World:
         self.at(self.now + milliseconds, action)
 
     def at(self, instant: Instant, action: Callable[[], None]) -> None:
-        """Has something happen at an instant; what was asked for first comes first."""
+        """Schedules an action at an instant; actions of one instant run in the order of these calls."""
         heapq.heappush(self._timeline, (instant, next(self._order), action))
 
     def soon(self, incoming: Input) -> None:
@@ -247,10 +251,10 @@ class World:
             self._soon.append(incoming)
 
     def _settle(self) -> None:
-        """Lets all happen that follows at this instant.
+        """Processes all consequences at this instant.
 
-        A slot of a shared limit that comes back from a run that nobody had waited for is found by its home's routine, within a
-        second; here the home is told of each change.
+        In production the limit coordinator finds a returned permit of a run without waiting jobs by its routine, within
+        a second. Here each change wakes the coordinator.
         """
         writes = -1
         while writes != self._writes:
@@ -287,7 +291,7 @@ class World:
             self.soon(RecordsArrived(name, 0, (record,), TOPIC_IDS[name]))
 
     def give(self, topic: str, value: bytes) -> None:
-        """Appends a record, and lets all happen that follows from it at this instant."""
+        """Appends a record and processes all its consequences at this instant."""
         self.append(topic, value)
         self._settle()
 
@@ -307,7 +311,7 @@ class World:
             case FindGaps():
                 return Gaps(frozenset())
             case ReadEndOffsets(topic):
-                # A topic of the users' own has nothing to say here: what it would carry are events among the happenings.
+                # Users' topics are empty here: their records would be events among the happenings.
                 own = topic in TOPIC_IDS
                 return EndOffsets({f"{TOPIC_IDS[topic]}/0": len(self._logs[topic])} if own else {})
             case Produce():

@@ -1,6 +1,6 @@
-"""The program's side: the wrapper that passes the start gate, and the context and reports of a program.
+"""Library for programs: the wrapper that passes the start gate, and a program's context and reports.
 
-Standard library only, because it runs inside users' environments. A program needs these names and no others:
+Standard library only, because it runs in users' environments. A program needs these names and no others:
 
     from tidegate_spark import context, report_partition, set_output
 

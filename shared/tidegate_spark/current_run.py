@@ -1,7 +1,8 @@
-"""The one piece of state of this library: the gate client of the run that this process executes.
+"""The one global state of this library: the gate client of the run that this process executes.
 
-A module variable, because users call plain functions. The wrapper sets it, after the gate said go; nothing else does. A forked
-child inherits it, and is refused: it has a copy of the outputs of its own, and a report of it would replace those of the others.
+It is a module variable, because users call plain functions. Only the wrapper sets it, after the gate admitted the run.
+A forked child inherits it but is refused: it has its own copy of the outputs, and its report would overwrite those of
+the main process.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _process_id = 0
 
 
 def set_gate(gate: GateClient | None) -> None:
-    """Makes `gate` the one that reports of this process use; None ends that."""
+    """Sets the gate client for reports of this process; None removes it."""
     global _gate, _process_id
     _gate, _process_id = gate, os.getpid()
 

@@ -1,10 +1,10 @@
-"""What can go wrong for a program that talks to tidegate; each message says what, to which item, and what to do."""
+"""Errors of this library; each message says what failed for which item, and what to do."""
 
 from __future__ import annotations
 
 
 class TidegateError(Exception):
-    """Base of all errors of this library."""
+    """Base class of all errors of this library."""
 
 
 class NotInRun(TidegateError):
@@ -12,8 +12,8 @@ class NotInRun(TidegateError):
 
 
 class ReportFailed(TidegateError):
-    """A report was refused, or could not be delivered in time. It may or may not have arrived; a repeat is harmless."""
+    """A report was refused or not delivered in time. It may or may not have arrived; a repeat is harmless."""
 
 
 class OutputsTooLarge(TidegateError, ValueError):
-    """The outputs of the run exceed what the run item holds."""
+    """The outputs of the run are larger than the run item can hold."""

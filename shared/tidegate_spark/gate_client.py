@@ -1,8 +1,8 @@
 """HTTP client of the start gate and of the reports: one POST, retried with full jitter until a deadline.
 
-Used by the wrapper and by the reports. All its requests are idempotent at the server (the driver id makes them so),
-therefore a lost answer is simply asked for again, and so is one that somebody on the way gave in the API's place: only what
-bears the API's own mark is believed. It uses no proxy of the environment: the token is for the gate alone.
+Used by the wrapper and by the reports. The server treats all its requests as idempotent, by the driver id. So a request
+whose answer was lost is repeated. Only answers with the API's own mark are believed; others, such as a proxy's, count
+as lost. The client uses no proxy of the environment, because the token is for the gate alone.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from urllib.parse import SplitResult, quote, urlsplit
 from tidegate_spark.run_identity import RunIdentity
 
 BACKOFF_BASE_S = 0.2
-"""First pause at most; short, because the usual cause is an API process that restarts behind a load balancer."""
+"""Longest first pause. It is short, because the usual cause is an API process that restarts behind a load balancer."""
 
 BACKOFF_CAP_S = 5.0
-"""Longest pause: a program starts at most this long after the gate is back."""
+"""Longest pause: a program starts at most this long after the gate's return."""
 
 REQUEST_TIMEOUT_S = 10.0
-"""One request; many times what the gate's conditional write takes."""
+"""Time-out of one request; many times what the gate's conditional write takes."""
 
 ANSWER_BYTES_MAX = 64 * 1024
-"""What is read of an answer: a problem document is below 2 KiB."""
+"""Part of an answer that is read; a problem document is below 2 KiB."""
 
 PROBLEM_TYPES = "urn:tidegate:problem:"
-"""How the type of every problem document of the API begins: what tells its 404 from a proxy's."""
+"""Prefix of the types of the API's problem documents. It distinguishes the API's 404 from a proxy's."""
 
 _RETRIED_STATUSES = frozenset({408, 425, 429})
 
 
 class GateMisconfigured(Exception):
-    """The gate's URL is unusable; no retry can help."""
+    """The gate's URL is unusable; a retry cannot help."""
 
 
 class GateUnreachable(Exception):
-    """No usable answer came before the deadline; the message carries the last problem."""
+    """No usable answer came before the deadline; the message holds the last problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Answer:
 
     @property
     def problem(self) -> str:
-        """The server's words: the detail of its problem document, or else the reason's code or the title."""
+        """The server's explanation: the detail of its problem document, or else the reason's code or the title."""
         for key in ("detail", "reason", "title"):
             words = self.document.get(key)
             if isinstance(words, str) and words:
@@ -64,14 +64,14 @@ class Answer:
         return f"HTTP {self.status}"
 
     def is_of_the_api(self, run_id: str) -> bool:
-        """Whether the API itself has spoken: its successes name the run, its refusals are problems of its own types."""
+        """Whether the API itself answered: its successes name the run, its refusals have the API's problem types."""
         if self.ok:
             return self.document.get("run_id") == run_id
         return str(self.document.get("type", "")).startswith(PROBLEM_TYPES)
 
 
 class Deadline:
-    """An instant on the monotonic clock that may be brought forward while one waits for it."""
+    """An instant on the monotonic clock that may be brought forward during the wait."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -86,12 +86,12 @@ class Deadline:
 
 @dataclass(slots=True)
 class GateClient:
-    """Speaks for one driver of one attempt.
+    """Sends requests for one driver of one attempt.
 
     Attributes:
         identity: Run, attempt, driver, URL and token.
-        pause: Sleeps; an argument so that tests do not wait.
-        jitter: Uniform in [0, 1). A generator of our own: a user's program may have seeded the global one.
+        pause: Sleep function; tests replace it.
+        jitter: Uniform numbers in [0, 1), from a private generator: the user's program may have seeded the global one.
     """
 
     identity: RunIdentity
@@ -102,7 +102,7 @@ class GateClient:
         """Posts to `/api/v1/runs/{run_id}/{action}`; the body also names attempt and driver.
 
         Returns:
-            The first answer of the API that is neither 5xx nor a request to come back later.
+            The first answer of the API that is neither 5xx nor a request to retry later.
 
         Raises:
             GateMisconfigured: The URL cannot be used.
@@ -123,9 +123,9 @@ class GateClient:
             backoff_s = min(backoff_s * 2, BACKOFF_CAP_S)
 
     def _try_once(self, target: SplitResult, action: str, body: bytes, deadline: Deadline) -> Answer | str:
-        """One request; a problem that may pass comes back as text."""
+        """Sends one request; returns a problem that may pass as text."""
         connect = http.client.HTTPSConnection if target.scheme == "https" else http.client.HTTPConnection
-        # Never below a second: the last try before the deadline deserves a chance.
+        # At least a second, so that the last try before the deadline can succeed.
         timeout_s = max(1.0, min(REQUEST_TIMEOUT_S, deadline.remaining()))
         connection = connect(target.hostname or "", target.port, timeout=timeout_s)
         path = f"{target.path.rstrip('/')}/api/v1/runs/{quote(self.identity.run_id, safe='')}/{action}"
@@ -141,7 +141,7 @@ class GateClient:
         if answer.status >= 500 or answer.status in _RETRIED_STATUSES:
             return f"HTTP {answer.status}: {answer.problem}"
         if not answer.is_of_the_api(self.identity.run_id):
-            return f"HTTP {answer.status} that is not of tidegate's API: look at the gate's URL and at what stands before it"
+            return f"HTTP {answer.status} that is not of tidegate's API: check the gate's URL and any proxy before it"
         return answer
 
 
@@ -154,7 +154,7 @@ def gate_address(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname is not None and parts.port != 0
-        # What the client would make of them with each try: an error that is none of the network's.
+        # Encodings that the HTTP client would fail at in each try, with an error that is not the network's.
         (parts.hostname or "").encode("idna")
         parts.path.encode("ascii")
     except ValueError as error:
@@ -167,6 +167,6 @@ def gate_address(url: str) -> SplitResult:
 def _document(body: bytes) -> Mapping[str, object]:
     try:
         document = json.loads(body)
-    except ValueError:  # A proxy's HTML page, say.
+    except ValueError:  # For example a proxy's HTML page.
         return {}
     return document if isinstance(document, dict) else {}

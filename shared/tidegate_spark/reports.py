@@ -1,7 +1,8 @@
-"""What a program reports while it runs: data partitions that it made, and outputs for the runs that follow.
+"""Reports of a running program: data partitions that it wrote, and outputs for downstream runs.
 
-Each call returns when the API has acknowledged it, and retries until then (5 min by default, TIDEGATE_REPORT_WAIT_S).
-A repeat is harmless: the event id of a data partition names the run and not the attempt, and outputs are absolute.
+Each call returns when the API has acknowledged it, and retries until then (5 min by default, TIDEGATE_REPORT_WAIT_S). A
+repeat is harmless: the event id of a data partition contains the run and not the attempt, and each report of outputs
+holds all of them.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from tidegate_spark.errors import OutputsTooLarge, ReportFailed
 from tidegate_spark.gate_client import Deadline, GateClient, GateUnreachable
 
 OUTPUTS_BYTES_MAX = 64 * 1024
-"""All outputs of a run as JSON. They live in the run item, far below the store's 400 KB with room for the rest."""
+"""Largest JSON of a run's outputs. They are part of the run item, far below the store's 400 KB."""
 
 _outputs: dict[str, object] = {}
-"""What was acknowledged, read back from the JSON that was sent: values of our own, for a program may change its objects."""
+"""Acknowledged outputs, parsed from the JSON that was sent: a program may change its own objects later."""
 _reports = itertools.count(1)
-"""Numbers the reports of outputs, so that the gate leaves a repeat alone that comes when a later one was acknowledged."""
-_outputs_lock = threading.Lock()  # Drivers report from several threads; the last writer must not drop another's key.
+"""Numbers of the reports of outputs. With them the gate ignores a repeat that arrives after a later report."""
+_outputs_lock = threading.Lock()  # Drivers report from several threads, and must not drop each other's keys.
 
 
 def report_partition(
@@ -42,15 +43,15 @@ def report_partition(
         partition: Name of the data partition within it, such as `2013-01-01`.
         bytes: Size, for triggers that count bytes.
         rows: Number of rows, for triggers that count rows.
-        version: Tells two writes of the same data partition in one run apart; "1" by default.
+        version: Distinguishes two writes of the same data partition in one run; "1" by default.
 
     Returns:
-        The event's id, `<run id>/<dataset>/<partition>/<version>`: a repeat by a later attempt counts once. In the version `~` and `/`
-        stand as `~0` and `~1`, so that no two data partitions have one id.
+        The event's id, `<run id>/<dataset>/<partition>/<version>`: a repeat by a later attempt counts once. In the
+        version `~` and `/` become `~0` and `~1`, so that no two data partitions share an id.
 
     Raises:
         NotInRun: Not the main process of a run.
-        ReportFailed: The API refused it, or could not be reached in time.
+        ReportFailed: The API refused the report, or could not be reached in time.
         ValueError: An argument is unusable.
     """
     subject = f"report_partition {dataset} {partition}"
@@ -63,13 +64,13 @@ def report_partition(
     known = {name: value for name, value in fields.items() if value is not None}
     gate = current_gate(subject)
     _post(gate, "partitions", known, subject)
-    # As the API writes it.
+    # The API encodes the version in the same way.
     as_one_step = (version or "1").replace("~", "~0").replace("/", "~1")
     return f"{gate.identity.run_id}/{dataset}/{partition}/{as_one_step}"
 
 
 def _whole(name: str, number: SupportsIndex | None, subject: str) -> int | None:
-    """Returns the number as JSON knows it: a sum of numpy's is no `int`. Raises ValueError."""
+    """Returns the number as a JSON integer: a sum of numpy's is no `int`. Raises ValueError."""
     try:
         whole = None if number is None else operator.index(number)
     except TypeError:
@@ -85,7 +86,7 @@ def set_output(key: str, value: object) -> None:
     Raises:
         NotInRun: Not the main process of a run.
         OutputsTooLarge: All outputs together exceed 64 KiB of JSON.
-        ReportFailed: The API refused it, or could not be reached in time.
+        ReportFailed: The API refused the report, or could not be reached in time.
         ValueError: The value is not JSON, or holds half a character, as a file name that is not UTF-8 does.
     """
     _report({key: value})
@@ -97,14 +98,14 @@ def report_outputs(**outputs: object) -> None:
 
 
 def outputs_so_far() -> dict[str, object]:
-    """Returns the outputs that were acknowledged; the wrapper repeats them when the run finishes."""
+    """Returns the acknowledged outputs; the wrapper repeats them when the run finishes."""
     with _outputs_lock:
         return dict(_outputs)
 
 
 def _report(changed: Mapping[str, object]) -> None:
     subject = f"outputs {', '.join(changed)}"
-    # Before the lock: in a forked child that may be locked for ever.
+    # Checked before the lock is taken: in a forked child the lock may be held for ever.
     gate = current_gate(subject)
     with _outputs_lock:
         text = _json_of({**_outputs, **changed}, subject)
@@ -120,7 +121,7 @@ def _report(changed: Mapping[str, object]) -> None:
 
 def _json_of(outputs: Mapping[str, object], subject: str) -> bytes:
     try:
-        # As they are stored. Strict: nobody could send on a text that UTF-8 cannot hold.
+        # In the stored form. Strict: a text that UTF-8 cannot hold could not be passed on.
         return json.dumps(outputs, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{subject}: {error}; use texts, numbers, booleans, lists and maps") from error

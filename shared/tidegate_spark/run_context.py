@@ -1,6 +1,6 @@
-"""What a program is told (SEMANTICS 16): the document that the launcher wrote, as frozen values.
+"""The context of a run: the document that the launcher wrote, as frozen values.
 
-The document's fields may grow: unknown ones are kept in `Context.document` and otherwise ignored, so that a program
+The document may gain fields: unknown ones are kept in `Context.document` and otherwise ignored, so that a program
 with an older library runs under a newer node.
 """
 
@@ -28,7 +28,7 @@ class ScheduleInfo:
 
 @dataclass(frozen=True, slots=True)
 class JobInfo:
-    """The occurrence in the making that became this run."""
+    """The job that became this run."""
 
     id: str
     generation: int | None
@@ -46,7 +46,7 @@ class RunInfo:
 
 @dataclass(frozen=True, slots=True)
 class DataInterval:
-    """The span [start, end) of data that the occurrence is about."""
+    """The span [start, end) of data that the occurrence covers."""
 
     start: datetime
     end: datetime
@@ -57,7 +57,7 @@ class DataPartition:
     """One entry of the manifest: a data partition that was counted for this run.
 
     Attributes:
-        dedupe_unknown: An event of the same id had counted more than 24 h before, so that it may be a repeat.
+        dedupe_unknown: Whether it may be a repeat: an event of the same id was counted more than 24 h before.
     """
 
     dataset: str
@@ -82,20 +82,23 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Everything that a program is told.
+    """Everything that a program can learn about its run.
 
     Attributes:
+        schedule: Schedule of the run.
+        job: Job that became the run.
+        run: Run and attempt.
         nominal: Aware UTC instant at which the run should happen; None for a purely data-driven run without one.
         interval: Data interval of a time trigger.
-        correlation: The value that correlated the events of an `all_of`, such as a day.
+        correlation: Value that correlated the events of an `all_of`, such as a day.
         covered: Nominal instants of all occurrences that this run stands for.
-        manifest: The data partitions that were counted.
+        manifest: Data partitions that were counted.
         missing: Inputs that a partial fire did not wait for.
-        upstream: For `run_status` triggers.
-        document: The document as it came.
-        events: Custom events that were counted: `name`, `subject`, `data` (up to 2 KiB, else None), `event_id`, and `origin`, where
-            it lies in the log; `dedupe_unknown` as of a data partition, only where it is true.
-        ticks: Instants that latched time triggers among others: `instant`, and `leaf`, the place of which.
+        upstream: Run whose end triggered this one, for `run_status` triggers.
+        document: The document as the launcher wrote it.
+        events: Custom events that were counted: `name`, `subject`, `data` (up to 2 KiB, else None), `event_id`, and
+            `origin`, its place in the log; `dedupe_unknown` as for a data partition, only if it is true.
+        ticks: Instants of time triggers inside a composite trigger: `instant`, and `leaf`, the trigger's place in it.
     """
 
     schedule: ScheduleInfo
@@ -114,10 +117,10 @@ class Context:
 
 
 def context() -> Context:
-    """Returns what this run was told. Works in the program and in the processes that it starts on the same host.
+    """Returns the context of this run. Works in the program and in processes that it starts on the same host.
 
     Raises:
-        NotInRun: No context file is named in the environment, or it cannot be read.
+        NotInRun: The environment names no context file, or the file cannot be read.
     """
     path = os.environ.get("TIDEGATE_CONTEXT")
     if not path:
@@ -133,7 +136,7 @@ def context() -> Context:
 
 
 def read_context(document: object) -> Context:
-    """Builds the context from the document; fields that are missing read as empty."""
+    """Builds the context from the document; missing fields become empty values."""
     fields = _mapping(document)
     schedule, job, run = (_mapping(fields.get(name)) for name in ("schedule", "job", "run"))
     interval, upstream = _mapping(fields.get("interval")), _mapping(fields.get("upstream"))
@@ -204,7 +207,7 @@ def _whole(value: object) -> int | None:
 
 
 def _instant(value: object) -> datetime | None:
-    """RFC 3339 with offset, or epoch milliseconds as the stored form has them."""
+    """Parses RFC 3339 with offset, or epoch milliseconds, the stored form."""
     if isinstance(value, str) and value:
         moment = datetime.fromisoformat(value)
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

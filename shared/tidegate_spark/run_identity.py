@@ -1,6 +1,6 @@
-"""Who this process is: run, attempt, gate and token, as the launcher put them into the environment.
+"""Identity of this process: run, attempt, gate and token, from the environment that the launcher set.
 
-Read once by the wrapper, before anything of the user's runs.
+The wrapper reads it once, before any code of the user runs.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 
 GATE_WAIT_S_DEFAULT = 600.0
-"""How long a program waits for the gate: longer than a rolling restart of the API, SEMANTICS' `gate_wait`."""
+"""Time for which a program waits for the gate; longer than a rolling restart of the API."""
 
 REPORT_WAIT_S_DEFAULT = 300.0
-"""How long a report is retried: several times a store or broker restart, for a lost `finished` reads as a failed run."""
+"""Time for which a report is retried: several times a restart of store or broker, because a lost `finished` reads as a
+failed run."""
 
 
 class IdentityIncomplete(Exception):
-    """The environment lacks what a run needs; the message names it."""
+    """The environment lacks a variable that a run needs; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,13 @@ class RunIdentity:
     """One driver process of one attempt.
 
     Attributes:
-        run_id: The run.
-        attempt: Its attempt, 1 or more.
+        run_id: Run.
+        attempt: Attempt of the run, 1 or more.
         gate_url: Base URL of the API.
         token: Bearer token; secret.
-        launcher_host: Name of the host as its launcher has it: what tells the copies of an attempt apart. Not said by older ones.
-        driver: Random UUID that lives in this process's memory only: what the gate tells twins apart by.
+        launcher_host: Host name that the launcher uses; it distinguishes copies of an attempt. Older launchers do not
+            set it.
+        driver: Random UUID that exists in this process's memory only; the gate distinguishes twin drivers by it.
         gate_wait_s: Seconds for which the gate is retried.
         report_wait_s: Seconds for which each report is retried.
     """
@@ -48,7 +50,7 @@ class RunIdentity:
     def take(cls, environ: MutableMapping[str, str]) -> RunIdentity:
         """Reads the identity and removes the token from `environ`.
 
-        What the user's program starts must not inherit the right to report for the run; the library
+        Processes that the user's program starts must not inherit the right to report for the run; the library
         keeps the token in memory.
 
         Raises:

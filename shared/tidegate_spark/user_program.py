@@ -1,4 +1,6 @@
-"""Runs the user's script as `__main__` and says how it ended. Used by the wrapper, after the gate said go."""
+"""Runs the user's script as `__main__` and returns how it ended. Used by the wrapper, after the gate admitted the
+run.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Literal
 
 REASON_BYTES_MAX = 1024
-"""What is kept of an error's text: it goes into the run item and the ledger; the whole of it is in the log."""
+"""Longest reason kept of an error, because it is part of the run item and the ledger; the log has the whole text."""
 
 HEAD_BYTES = 256
 GAP = " … "
@@ -24,11 +26,13 @@ _FRAME = re.compile(r"\s*(?:at [\w.$<>/]+\(.*\)|\.\.\. \d+ more)\s*")
 """A line of a Java stack trace."""
 
 EXIT_TERMINATED = 143
-"""128 + SIGTERM, what a shell reports for a program that SIGTERM ended."""
+"""128 + SIGTERM, the status that a shell reports for a program that SIGTERM ended."""
 
 
 class Terminated(SystemExit):
-    """SIGTERM arrived. A SystemExit, so that the program's `finally` blocks run and `except Exception` lets it pass."""
+    """SIGTERM arrived. A SystemExit, so that the program's `finally` blocks run and `except Exception` does not catch
+    it.
+    """
 
     def __init__(self) -> None:
         super().__init__(EXIT_TERMINATED)
@@ -36,12 +40,12 @@ class Terminated(SystemExit):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a program ended.
+    """End of a program.
 
     Attributes:
-        outcome: What the run's state becomes.
+        outcome: Final state of the run.
         reason: Empty for success; at most 1 KiB of UTF-8.
-        exit_code: 0-255, what the wrapper exits with.
+        exit_code: Exit code of the wrapper, 0-255.
     """
 
     outcome: Literal["succeeded", "failed"]
@@ -62,19 +66,20 @@ def run_script(script: str, args: list[str]) -> Outcome:
         return TERMINATED
     except SystemExit as request:
         return _outcome_of_exit(request)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the program and belongs into the report
+    except BaseException as error:  # noqa: BLE001 - any exception ends the program and belongs in the report
         _show(error.with_traceback(_without_our_frames(error.__traceback__)))
         return Outcome("failed", cut(f"{type(error).__name__}: {_words_of(error)}"), 1)
     return Outcome("succeeded", "", 0)
 
 
 def _run(script: str) -> None:
-    if pkgutil.get_importer(script) is not None:  # An archive with a program in it.
+    if pkgutil.get_importer(script) is not None:  # An archive that contains the program.
         runpy.run_path(script, run_name="__main__")
         return
     main = ModuleType("__main__")
     main.__dict__.update(__file__=script, __cached__=None, __builtins__=builtins)
-    # For good, which `runpy` does not: exit handlers and threads outlast the script, and what pickles there looks for its classes in it.
+    # Permanent, unlike with `runpy`: exit handlers and threads outlast the script, and pickling there looks up classes
+    # in it.
     sys.modules["__main__"] = main
     exec(_code_of(script), main.__dict__)  # noqa: S102 - the program that is to be run
 
@@ -89,12 +94,14 @@ def _code_of(script: str) -> CodeType:
 
 
 def _show(error: BaseException) -> None:
-    """Through the hook, as Python does: a program may have set one that also tells its errors elsewhere."""
+    """Shows the error through the hook, as Python does: a program may have set a hook that reports errors elsewhere as
+    well.
+    """
     try:
         sys.excepthook(type(error), error, error.__traceback__)
     except Terminated:
         raise
-    except BaseException as broken:  # noqa: BLE001 - the hook's own failure, or its exit, changes nothing about the program's end
+    except BaseException as broken:  # noqa: BLE001 - a failing or exiting hook does not change the program's end
         with _unheard():
             if not isinstance(broken, SystemExit):
                 traceback.print_exception(broken, chain=False)
@@ -102,7 +109,9 @@ def _show(error: BaseException) -> None:
 
 
 def _outcome_of_exit(request: SystemExit) -> Outcome:
-    """The rules of `sys.exit`: None is 0, a number is itself modulo 256, anything else is printed and means 1."""
+    """Applies the rules of `sys.exit`: None is 0, a number is taken modulo 256, any other value is printed and means
+    1.
+    """
     if request.code is None:
         return Outcome("succeeded", "", 0)
     if isinstance(request.code, int):
@@ -115,7 +124,9 @@ def _outcome_of_exit(request: SystemExit) -> Outcome:
 
 
 def _unheard() -> AbstractContextManager[None]:
-    """Around a program's last words: its standard error may be closed, or on a disk that is full, and the end must be reported."""
+    """Returns a context for the last output: stderr may be closed or on a full disk, and the end must still be
+    reported.
+    """
     return suppress(Exception)
 
 
@@ -135,9 +146,10 @@ def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def cut(text: str) -> str:
-    """Returns at most 1 KiB of `text` in UTF-8, without half characters: its beginning, and its end, where the cause stands.
+    """Returns at most 1 KiB of `text` in UTF-8 without half characters: its beginning and its end, which names the
+    cause.
 
-    The error of a Spark worker comes wrapped in the driver's: a traceback, a hundred frames of Java, and the cause last.
+    A Spark worker's error arrives inside the driver's: a traceback, a hundred frames of Java, and the cause last.
     """
     data = text.encode("utf-8", "replace")
     if len(data) <= REASON_BYTES_MAX:

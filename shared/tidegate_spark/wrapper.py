@@ -1,8 +1,8 @@
-"""The wrapper around a user's program: claim the run at the start gate, run the program, report its end.
+"""The wrapper around a user's program: claims the run at the start gate, runs the program, reports its end.
 
-Started by a launcher as `run_program.py <file> <args…>`. Nothing of the user's is imported before the gate said go,
-and without the gate's word nothing runs. What it does not promise: a report after SIGKILL, `os._exit` or a crash of the
-interpreter; the launcher then sees the process group go.
+A launcher starts it as `run_program.py <file> <args…>`. No code of the user is imported, and nothing runs, before the
+gate admitted the run. It does not promise a report after SIGKILL, `os._exit` or a crash of the interpreter; the
+launcher then sees the process group disappear.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tidegate_spark.run_identity import IdentityIncomplete, RunIdentity
 from tidegate_spark.user_program import EXIT_TERMINATED, TERMINATED, Outcome, Terminated, run_script
 
 EXIT_DUPLICATE = 79
-"""Another driver has the run, or it was closed: nothing is wrong with this one. A code of its own, because the launcher
-must not take this end for that of the driver that runs, on another host maybe."""
+"""Another driver has the run, or it was closed; this driver has no error. The code is distinct, because the launcher
+must not take this end for that of the driver that runs, perhaps on another host."""
 
 EXIT_GATE_UNREACHABLE = 75
 """EX_TEMPFAIL: the launcher reads it as `transient`."""
@@ -34,13 +34,13 @@ EXIT_CONFIG = 78
 """EX_CONFIG: the launcher reads it as `config`, which is never retried."""
 
 TERMINATED_WAIT_S = 5.0
-"""For the gate's word and for the report. After SIGTERM a kill follows, 60 s later by default; where its host stays, a run's end is known
-without the report, too.
+"""Time-out for the gate's answer and for the report after SIGTERM. A kill follows, 60 s later by default. If the host
+stays, the run's end is known without the report as well.
 """
 
 
 class NotRun(Exception):
-    """The program must not run; carries the exit code and one line for the log."""
+    """The program must not run; holds the exit code and one line for the log."""
 
     def __init__(self, exit_code: int, message: str) -> None:
         super().__init__(message)
@@ -49,16 +49,16 @@ class NotRun(Exception):
 
 @dataclass(slots=True)
 class Ending:
-    """Reports how the program ended, once, as the last act of this process.
+    """Reports the end of the program, once, as the last act of this process.
 
-    It hangs on `atexit` and is registered before the program runs, so it comes last: after the program's own exit
-    handlers and after the threads that Python waits for. A program is over when those are.
+    It is registered with `atexit` before the program runs, so it runs last: after the program's own exit
+    handlers and after the threads that Python waits for. The program is over when those are.
 
     Attributes:
-        gate: Where it is reported.
-        deadline: Of what is under way and has to be answered: at the gate, and for the report. None: the program runs.
-        outcome: What is to be reported.
-        process_id: Of the driver; a forked child reports nothing.
+        gate: Client that sends the report.
+        deadline: Deadline of the current exchange, with the gate or for the report; None while the program runs.
+        outcome: End to report.
+        process_id: Pid of the driver; a forked child reports nothing.
     """
 
     gate: GateClient
@@ -67,24 +67,26 @@ class Ending:
     process_id: int = field(default_factory=os.getpid)
 
     def on_sigterm(self, _signal: int, _frame: FrameType | None) -> None:
-        if os.getpid() != self.process_id:  # A child amid its fork: it dies of SIGTERM as it would without us.
+        if (
+            os.getpid() != self.process_id
+        ):  # A child during its fork: it dies of SIGTERM as it would without the wrapper.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTERM)
             return
         if self.deadline is not None:
-            # The report is on its way, or the gate has let this driver pass, perhaps, and its word is not here: only hurry, or
-            # the run's end would be lost.
+            # The report is being sent, or the gate may have admitted this driver and its answer has not arrived. Only
+            # shorten the wait: ending now would lose the run's end.
             self.outcome = self.outcome or TERMINATED
             self.deadline.shorten(TERMINATED_WAIT_S)
             return
-        self.outcome = TERMINATED  # Also where Python swallows what is raised: while it waits for threads.
+        self.outcome = TERMINATED  # Set first, because Python swallows the exception while it waits for threads.
         raise Terminated
 
     def in_a_forked_child(self) -> None:
-        """Gives SIGTERM back, unless the program has a handler of its own.
+        """Restores SIGTERM's default, unless the program has its own handler.
 
-        Python runs a handler between two instructions. A child that is about to wait for a lock, such as the worker of a
-        pool, may never come to one again, and whoever waits for its end waits for ever.
+        Python runs a handler between two instructions. A forked child that is about to wait for a lock, such as a
+        pool's worker, may never reach one, and a process that waits for its end would wait for ever.
         """
         if signal.getsignal(signal.SIGTERM) == self.on_sigterm:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -105,7 +107,7 @@ class Ending:
         except GateUnreachable as error:
             say(f"the end ({self.outcome.outcome}) could not be reported to {self.gate.identity.gate_url}: {error}")
             return
-        if not answer.ok:  # 409: settled by someone else already (cancelled, timed out). Theirs stands.
+        if not answer.ok:  # 409: settled before (cancelled, timed out), and that end stands.
             say(f"the end ({self.outcome.outcome}) was not recorded: {answer.problem}")
 
 
@@ -124,22 +126,23 @@ def main(argv: list[str]) -> NoReturn:
     os.register_at_fork(after_in_child=ending.in_a_forked_child)
     ending.deadline = None
     if ending.outcome is None:
-        # Kept before the program's own `exit` is known: SIGTERM between these lines must not find a success.
+        # SIGTERM between these lines must not find a success, so the outcome is stored in one step.
         ending.outcome = run_script(argv[0], argv[1:])
     sys.exit(ending.outcome.exit_code)
 
 
 def _identity(argv: list[str]) -> RunIdentity:
-    """Returns who this process is.
+    """Returns the identity of this process.
 
     Raises:
-        NotRun: The environment does not say it, or the script is missing.
+        NotRun: The environment is incomplete, or the script is missing.
     """
     try:
         identity = RunIdentity.take(os.environ)
     except IdentityIncomplete as error:
         raise NotRun(EXIT_CONFIG, str(error)) from error
-    # Before the gate, where a failure costs no try: the file was there at submit, and may be gone since.
+    # Checked before the gate, where a failure uses up no try: the file existed at submission and may have been removed
+    # since.
     if not argv or not Path(argv[0]).is_file():
         raise NotRun(
             EXIT_CONFIG, f"program file {argv[0] if argv else '(none)'} does not exist; restore it or apply anew"
@@ -148,7 +151,8 @@ def _identity(argv: list[str]) -> RunIdentity:
 
 
 def claim(ending: Ending) -> None:
-    """Passes the start gate. Asked to end meanwhile, it waits for the gate's word all the same: who has passed owes the run its end.
+    """Passes the start gate. After SIGTERM it still waits for the gate's answer: a driver that was admitted must report
+    the run's end.
 
     Raises:
         NotRun: The run belongs to another driver, or the gate cannot be passed.
@@ -183,7 +187,7 @@ def _require_go(answer: Answer, identity: RunIdentity) -> None:
 
 
 def say(message: str) -> None:
-    """Writes one line to stderr, which launchers read back; a reader that is gone is no reason to fail."""
+    """Writes one line to stderr, which launchers read; a closed stderr is no reason to fail."""
     try:
         sys.stderr.write(f"tidegate: {message}\n")
         sys.stderr.flush()

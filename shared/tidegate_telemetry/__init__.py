@@ -1,1 +1,3 @@
-"""Logs and metrics: one table each of their names (`log_events.py`, `metric_names.py`), and how they get out of a process; connections of HTTP servers."""
+"""Names of all logs and metrics (`log_events.py`, `metric_names.py`), their output, and idle connections of HTTP
+servers.
+"""

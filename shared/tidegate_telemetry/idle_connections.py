@@ -1,4 +1,6 @@
-"""Connections on which nobody asks for anything, or takes what was answered. Used by whoever listens, the API and the nodes' health, who hand the protocol to their server."""
+"""Closes idle connections of HTTP servers. The API and the nodes' health endpoint pass this protocol to their
+server.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +11,37 @@ from typing import Final
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S_MAX: Final = 30.0
-"""For the head of a request, from the connection's begin or the answer before. Above the 5 s behind which the server itself closes a
-connection on which nothing at all follows an answer."""
+"""Time for a whole request head, from the connection's begin or the answer before. It exceeds the 5 s after which the
+server itself closes a connection on which nothing follows an answer."""
 
 
 TAKEN_S_MAX: Final = 30.0
-"""For any more of an answer to be taken by its client, however slowly it takes all of it."""
+"""Time within which a client must take a further part of an answer; the whole answer may take longer."""
 
 
 ALIVE: Final = "/livez"
-"""Where both services say that they live."""
+"""Path of the liveness check of both services."""
 
 
 class ImpatientProtocol(H11Protocol):
-    """Closes a connection on which no whole head of a request comes, or whose client takes nothing more of an answer.
+    """Closes a connection on which no whole request head comes, or whose client takes no further part of an answer.
 
-    The server waits for one for as long as the connection stands, and one whose client has gone without a word stands for good. In the end
-    they are as many as the API's `connections_max`, and everybody is answered 503, programs at the start gate as well; of a node's health they
-    are as many as its process may have descriptors, and it opens no connection to broker or store any more.
+    The server alone would wait as long as the connection exists, and a client that vanished leaves one for ever. In the
+    end such connections reach the API's `connections_max`, and all clients get 503, also programs at the start gate. On
+    a node they use up the process's descriptors, and it can open no further connection to broker or store.
     """
 
     _patience: asyncio.TimerHandle | None = None
     _unsent: int = sys.maxsize
-    """Bytes of answers that had not been taken at the last look."""
+    """Bytes of answers that the client had not taken at the last check."""
     _limit_concurrency: int | None = None
 
     @property
     def limit_concurrency(self) -> int | None:
-        """Beyond so many connections the server answers 503 instead of asking the application; it looks here at each request. Not where whoever
-        restarts a process that says nothing asks whether this one lives: an end would take along what all the others were promised.
+        """Number of connections above which the server answers 503 without asking the application; read at each
+        request.
+
+        There is no limit for the liveness path: a 503 there would restart the process and end all other requests.
         """
         return None if self.scope["path"] == ALIVE else self._limit_concurrency
 
@@ -69,11 +73,11 @@ class ImpatientProtocol(H11Protocol):
     def _close_unless_asked(self) -> None:
         unsent = self.transport.get_write_buffer_size()
         if unsent >= self._unsent:
-            # Closing it would wait for the client, and so does the server with the answer to a request that came meanwhile.
+            # `abort`, because `close` would wait for the client, and so would the answer to a later request.
             self.transport.abort()
         elif unsent:
             self._unsent = unsent
             self._patience = self.loop.call_later(TAKEN_S_MAX, self._close_unless_asked)
-        # A request that is under way waits anew once it is answered.
+        # With a request in progress, waiting restarts after its answer.
         elif self.cycle is None or self.cycle.response_complete:  # type: ignore[redundant-expr]  # None before the first one
             self.transport.close()

@@ -1,4 +1,4 @@
-"""The settings of logs, the same for each process: `TIDEGATE_LOG__LEVEL` and `TIDEGATE_LOG__FORMAT`."""
+"""Settings of logs, the same for each process: `TIDEGATE_LOG__LEVEL` and `TIDEGATE_LOG__FORMAT`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class LogSection(BaseModel):
-    """How logs are written."""
+    """Level and format of logs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info",
-        description="`debug` adds each decision that was made twice; `warning` leaves out the API's line for each request.",
+        description="`debug` adds each decision that was repeated; `warning` leaves out the API's line for each request.",
     )
     format: Literal["auto", "json", "console"] = Field(
-        default="auto", description="Text on a terminal, JSON lines elsewhere."
+        default="auto", description="`auto`: text on a terminal, JSON lines elsewhere."
     )

@@ -1,6 +1,7 @@
-"""Log set-up: JSON lines where a machine reads them, coloured text where a person does; nothing secret in either.
+"""Log set-up: JSON lines for machines, coloured text for terminals, and no secrets in either.
 
-Events and their levels are those of `log_events.py`. Lines of libraries (the Kafka client, the HTTP server) go the same way.
+Events and their levels are those of `log_events.py`. Lines of libraries (the Kafka client, the HTTP server) take the
+same way.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ Format: TypeAlias = Literal["auto", "json", "console"]
 SECRET_FIELDS: Final = frozenset(
     {"authorization", "body", "key", "password", "payload", "secret", "token", "value", "headers", "env"}
 )
-"""Fields that could carry a secret or a user's data: their content never reaches a log."""
+"""Fields that could hold a secret or a user's data: their content is never logged."""
 TEXT_CHARACTERS_MAX: Final = 2_000
-"""Of one field: enough for an error's message; a user's text must not flood the log. Tracebacks are exempt."""
+"""Longest text of a field: enough for an error's message, so that a user's text cannot flood the log. Tracebacks are
+exempt."""
 HIDDEN: Final = "(not logged)"
 
 
@@ -35,10 +37,10 @@ def set_up_logs(
     """Sets up structlog and the standard library's logging, once per process.
 
     Args:
-        level: Least level that is written.
-        form: `auto` takes text on a terminal and JSON lines elsewhere.
-        stream: Standard error by default.
-        colors: Of the text form; None takes them on a terminal.
+        level: Lowest level that is written.
+        form: `auto` chooses text on a terminal and JSON lines elsewhere.
+        stream: Output; standard error by default.
+        colors: Whether text is coloured; None colours it on a terminal.
     """
     out = sys.stderr if stream is None else stream
     console = form == "console" or (form == "auto" and out.isatty())
@@ -52,7 +54,7 @@ def set_up_logs(
     last: list[Processor]
     if console:
         with_colors = out.isatty() if colors is None else colors
-        # Its own traceback shows the variables of each frame, the gate's secret and programs' tokens among them.
+        # structlog's default traceback shows variables of each frame, such as the gate's secret and programs' tokens.
         plain = structlog.dev.plain_traceback
         last = [show_plainly, structlog.dev.ConsoleRenderer(colors=with_colors, exception_formatter=plain)]
     else:
@@ -68,8 +70,9 @@ def set_up_logs(
 
 
 class _Unfailing:
-    """A stream that a line may be lost on: its disk is full, or who read it is gone. Whoever says something goes on with its work; raised there,
-    it would end a shard's actor in the middle of a step, or a client's thread.
+    """A stream that drops lines it cannot write: its disk is full, or its reader is gone.
+
+    An exception of a log call would end a shard's actor in the middle of a step, or a client's thread.
     """
 
     def __init__(self, out: TextIO) -> None:
@@ -86,20 +89,22 @@ class _Unfailing:
 
 
 def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Takes out what must not be written, and shortens what is too long."""
+    """Hides fields that must not be logged, and shortens long texts."""
     for name, value in event.items():
         if name in SECRET_FIELDS:
             event[name] = HIDDEN
         elif isinstance(value, bytes):
             event[name] = f"({len(value)} bytes)"
         elif isinstance(value, str) and len(value) > TEXT_CHARACTERS_MAX:
-            # At the end of a traceback stands the error itself.
+            # Most of the end is kept, because a traceback ends with the error itself.
             event[name] = f"{value[: TEXT_CHARACTERS_MAX // 4]}...{value[-TEXT_CHARACTERS_MAX * 3 // 4 :]}"
     return event
 
 
 def show_plainly(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Escapes what does not show: whoever asks for a path, a page in a browser of the same machine say, chooses what stands in a line."""
+    """Escapes invisible characters: a caller, such as a web page in a local browser, can choose the path that is
+    logged.
+    """
     for name, value in event.items():
         if isinstance(value, str):
             event[name] = in_plain_lines(value)
@@ -107,7 +112,7 @@ def show_plainly(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMap
 
 
 class Notifier:
-    """Takes named events with fields: writes them at their level, and counts those that the table says are counted.
+    """Writes named events at their level, and counts those that the table counts.
 
     It fits the port `Notices`; any thread.
     """
@@ -118,7 +123,7 @@ class Notifier:
 
     def __call__(self, event: str, **fields: object) -> None:
         known = LOG_EVENTS.get(event)
-        # A name that the table lacks is a mistake of ours, but no reason to lose what it says.
+        # An event that the table lacks is a bug of ours; it is still written.
         level = "warning" if known is None else known.level
         if known is not None and known.counted is not None:
             amount = 1 if known.amount is None else fields.get(known.amount)
@@ -128,7 +133,7 @@ class Notifier:
 
 
 class _ToStructlog(logging.Handler):
-    """Hands lines of the standard library's logging on."""
+    """Passes lines of the standard library's logging on to structlog."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log = structlog.get_logger()
@@ -138,5 +143,5 @@ class _ToStructlog(logging.Handler):
 def _bridge_standard_logging(level: int) -> None:
     root = logging.getLogger()
     root.handlers = [_ToStructlog()]
-    # Libraries are quieter than we are: their warnings matter, their chatter does not.
+    # Libraries log warnings and above only, even at our lower levels.
     root.setLevel(max(level, logging.WARNING))

@@ -1,4 +1,4 @@
-"""Metrics as `metric_names.py` lists them, in a registry of the process's own. Names and labels are checked when they are used."""
+"""Metrics of `metric_names.py` in the process's own registry. Names and labels are checked when they are used."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Metrics:
     """All metrics of one process; any thread.
 
     Args:
-        table: Those that this process has: a gauge that it never sets would stand at 0 as if it had been measured.
+        table: Metrics of this process. A gauge that it never sets would show 0 as if it had been measured.
     """
 
     def __init__(self, table: Mapping[str, Metric] = METRICS) -> None:
-        # Not the library's global registry: several nodes may live in one process (tests), each with its own figures.
+        # Not the library's global registry: tests run several nodes in one process, each with its own figures.
         self.registry = CollectorRegistry()
-        # A second series for each counter, of its first use: twice the size for what nobody plots.
+        # No second series with each counter's creation time: it would double the size for figures without use.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library forgot to annotate it
         self._made = {name: _make(name, metric, self.registry) for name, metric in table.items()}
 
@@ -31,7 +31,7 @@ class Metrics:
         (counter.labels(**labels) if labels else counter).inc(by)
 
     def observe(self, name: str, value: float, times: int = 1, /, **labels: str) -> None:
-        """Adds an observation to a histogram, as often as it was made."""
+        """Adds an observation to a histogram, `times` times."""
         histogram = self._made[name]
         assert isinstance(histogram, Histogram), name
         series = histogram.labels(**labels) if labels else histogram
@@ -45,11 +45,13 @@ class Metrics:
         (gauge.labels(**labels) if labels else gauge).set(value)
 
     def value(self, name: str, /, **labels: str) -> float:
-        """What a counter or gauge stands at; of a histogram, name its `_count` or `_sum`. For tests and health."""
+        """Returns the value of a counter or gauge; for a histogram, name its `_count` or `_sum`. For tests and
+        health.
+        """
         return self.registry.get_sample_value(name, labels) or 0.0
 
     def exposition(self) -> tuple[bytes, str]:
-        """Body and content type of `/metrics`."""
+        """Returns body and content type of `/metrics`."""
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
 
 

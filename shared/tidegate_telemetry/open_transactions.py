@@ -1,8 +1,10 @@
-"""Finds transactions that a producer left open in topics that this process reads, and reports them: notices, a gauge, lines for `/readyz`.
+"""Finds open transactions in the topics that this process reads, and reports them: log events, a gauge, lines for
+`/readyz`.
 
-Readers get no record behind an open transaction (`read_committed`), on whatever node and with whatever client. So a restarted reading, a new
-client or another owner cannot help: the producer, its coordinator's time-out or an operator ends the transaction (docs/operations.md).
-Nodes and API processes run one each. It acts on nothing, and does not promise to see a transaction that is shorter than its patience.
+No reader gets a record after an open transaction (`read_committed`), on any node and with any client. So a restarted
+reading, a new client or another owner cannot help: the producer, its coordinator's time-out or an operator ends the
+transaction (docs/operations.md). Nodes and API processes run one instance each. It only reports, and does not promise
+to see a transaction shorter than its patience.
 """
 
 from __future__ import annotations
@@ -20,16 +22,19 @@ from tidegate_telemetry.metrics import Metrics
 
 LOOK_EVERY_S: Final = 5.0
 OWN_PATIENCE_MS: Final = 10_000
-"""For tidegate's own topics: a producer that writes requests or events in transactions needs milliseconds for one."""
+"""Patience for tidegate's own topics: a producer that writes requests or events in transactions needs milliseconds for
+one."""
 USERS_PATIENCE_MS: Final = 60_000
-"""For sources' topics: Kafka's Java client gives a transaction so long by default, and stream processors keep one open between two
-checkpoints."""
+"""Patience for sources' topics: the default transaction time-out of Kafka's Java client, and stream processors keep a
+transaction open between two checkpoints."""
 TOLD_MAX: Final = 10
-"""Transactions that `/readyz` names, of own topics and of sources' topics each; the gauge counts all."""
+"""Most transactions that `/readyz` names, for own topics and for sources' topics each; the gauge counts all."""
 QUESTIONS_MAX: Final = 4
-"""Append times that one round asks for: each answer costs a client and a thread that other readers of logs need too."""
+"""Most append times queried in one round: each query needs a client and a thread that other readers of logs need
+too."""
 UNANSWERED_MAX: Final = 6
-"""Questions for one append time without an answer, before the first check counts as the begin: half a minute of a silent broker."""
+"""Unanswered queries for one append time after which the first check counts as the begin: half a minute of a silent
+broker."""
 SOURCES_AT_ONCE: Final = 4
 """Sources' topics that are checked concurrently."""
 
@@ -38,8 +43,9 @@ class Followed(NamedTuple):
     """A topic that this process reads.
 
     Attributes:
-        id: Hex, 32 digits; ends of another topic under the name are not compared.
-        is_own: The topic is tidegate's. In a source's topic a long transaction may be its producer's normal work.
+        name: Name of the topic.
+        id: Hex, 32 digits; ends of another topic of the same name are not compared.
+        is_own: Whether the topic is tidegate's. In a source's topic a long transaction may be normal.
     """
 
     name: str
@@ -57,11 +63,13 @@ class OpenTransaction:
     """The oldest open transaction of a topic partition.
 
     Attributes:
-        offset: Of its first record there: nothing from there on is read.
-        since: When that record was appended, or was first seen while nobody knows; ms since the epoch.
-        is_own: The topic is tidegate's.
-        is_dated: `since` is the append time.
-        unanswered: Questions for the append time that got no answer.
+        topic: Topic of the transaction.
+        topic_partition: Number of the topic partition.
+        offset: Offset of its first record there; nothing from there on is read.
+        since: Append time of that record; while it is unknown, the time of the first check. Ms since the epoch.
+        is_own: Whether the topic is tidegate's.
+        is_dated: Whether `since` is the append time.
+        unanswered: Queries for the append time that got no answer.
     """
 
     topic: str
@@ -74,7 +82,7 @@ class OpenTransaction:
 
     @property
     def command(self) -> str:
-        """What aborts it, for an operator."""
+        """Command with which an operator aborts it."""
         where = f"--topic {self.topic} --partition {self.topic_partition} --start-offset {self.offset}"
         return f"kafka-transactions.sh --bootstrap-server BROKER abort {where}"
 
@@ -87,19 +95,22 @@ class OpenTransaction:
 
 @dataclass(slots=True)
 class _Questions:
-    """Append times that a round may still ask for."""
+    """Number of append times that a round may still query."""
 
     left: int = field(default=QUESTIONS_MAX)
 
 
 class OpenTransactions:
-    """One per process, on its loop.
+    """Detector of one process, on its loop.
 
     Args:
-        followed: The topics that this process reads now.
+        followed: Returns the topics that this process reads now.
         is_mine: Whether this process reads a topic partition, by its number.
-        topics: Asks the brokers; two questions for each topic in a round.
-        finder: Knows when a record was appended.
+        topics: Port that queries the brokers, twice for each topic in a round.
+        finder: Port that finds a record's append time.
+        clock: Wall clock.
+        metrics: Receives the gauge.
+        notices: Receives log events.
     """
 
     def __init__(
@@ -122,24 +133,28 @@ class OpenTransactions:
         self._seen: dict[str, dict[int, OpenTransaction]] = {}
         self._told: dict[str, dict[int, OpenTransaction]] = {}
         self._silent: set[str] = set()
-        """Sources' topics for which no broker answered last time."""
+        """Sources' topics without an answer in the last round."""
 
     @property
     def told(self) -> tuple[OpenTransaction, ...]:
-        """Those that are reported now."""
+        """Transactions that are reported now."""
         return tuple(each for _, found in sorted(self._told.items()) for _, each in sorted(found.items()))
 
     def reasons(self) -> list[str]:
-        """Lines for `/readyz` about tidegate's own topics, the first `TOLD_MAX` of them: reasons not to count on the process."""
+        """Lines for `/readyz` about tidegate's own topics, the first `TOLD_MAX`: reasons why the process is not
+        ready.
+        """
         return [each.text() for each in self.told if each.is_own][:TOLD_MAX]
 
     def waits(self) -> list[str]:
-        """Lines for `/readyz` about sources' topics, the first `TOLD_MAX` of them: no reason, because the process does all it can."""
+        """Lines for `/readyz` about sources' topics, the first `TOLD_MAX`: no reason for unreadiness, because the
+        process works as it should.
+        """
         return [each.text() for each in self.told if not each.is_own][:TOLD_MAX]
 
     async def run(self) -> None:
         """Runs until cancelled."""
-        # Two loops: brokers that are silent about a source's topic would delay the next check of own topics.
+        # Two loops, because brokers that are silent about a source's topic would delay the next check of own topics.
         async with asyncio.TaskGroup() as loops:
             loops.create_task(self._repeat(self._check_own))
             loops.create_task(self._repeat(self._check_sources))
@@ -149,11 +164,11 @@ class OpenTransactions:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
                 await check()
-            except Exception as bug:  # noqa: BLE001 - a bug in what reports must not end what it reports on
+            except Exception as bug:  # noqa: BLE001 - a bug of this detector must not end the process
                 self._notices("task_failed", task="open_transactions", exc_info=bug)
 
     async def look(self) -> None:
-        """One round of each loop, own topics first."""
+        """Runs one round of each loop, own topics first."""
         await self._check_own()
         await self._check_sources()
 
@@ -175,7 +190,7 @@ class OpenTransactions:
         sources = [topic for topic in self._current() if not topic.is_own]
         self._silent &= {topic.name for topic in sources}
         async with asyncio.TaskGroup() as checks:
-            # Topics that were silent last time come last: they would hold all slots until their time-outs.
+            # Topics that were silent last time come last; otherwise they would hold all slots until their time-outs.
             for topic in sorted(sources, key=lambda each: each.name in self._silent):
                 checks.create_task(check(topic))
 
@@ -188,8 +203,9 @@ class OpenTransactions:
         return list(followed.values())
 
     async def _check(self, topic: Followed, questions: _Questions) -> bool:
-        """Returns whether the brokers answered; where they do not, what is known stays."""
-        # The end first: with a stable end that is asked for later and lies before it a transaction is open, however fast the log grows.
+        """Returns whether the brokers answered; without an answer the known state stays."""
+        # The end is queried first. If a stable end queried later is lower, a transaction is open, however fast the log
+        # grows.
         ends = await self._topics.end_offsets(topic.name)
         if not isinstance(ends, EndOffsets):
             return False
@@ -207,11 +223,13 @@ class OpenTransactions:
                 continue
             known = before.get(number)
             if known is None or known.offset != offset:
-                # Of the same run of silence: transactions that follow each other would else stay reported while nobody knows their ages.
+                # Keep the count of unanswered queries; otherwise a series of short transactions would stay reported
+                # while their ages are unknown.
                 unanswered = known.unanswered if known is not None and number in told else 0
                 known = OpenTransaction(topic.name, number, offset, now, topic.is_own, unanswered=unanswered)
-            # Most transactions are over before they are nearly old enough. Where one was reported the next one may have hung as long: its age
-            # is asked for at once, and until it is known the report stays. Else health would say that all is well while nothing is read.
+            # Most transactions end long before this age. Where one was reported, the next may have been open as long:
+            # its age is queried at once, and until it is known the report stays. Otherwise health would report no
+            # problem while nothing is read.
             if number in told or now - known.since >= topic.patience_ms - LOOK_EVERY_S * 1000:
                 known = await self._dated(known, questions)
             seen[number] = known
@@ -223,7 +241,7 @@ class OpenTransactions:
         return True
 
     async def _dated(self, known: OpenTransaction, questions: _Questions) -> OpenTransaction:
-        """Asks for the append time, unless it is known, too often asked for, or this round has asked enough."""
+        """Queries the append time, unless it is known, was queried too often, or this round's queries are used up."""
         if known.is_dated or known.unanswered >= UNANSWERED_MAX or not questions.left:
             return known
         questions.left -= 1
@@ -245,5 +263,5 @@ class OpenTransactions:
                 else:
                     self._notices("source_transaction_open", **fields, command=each.command, message=each.text())
         for number in sorted(before.keys() - told.keys()):
-            # Also where another process reads the topic partition by now: that one reports what is still open.
+            # Also if another process reads the topic partition now: that process reports the transaction if it stays open.
             self._notices("transaction_over", topic=topic, topic_partition=number, offset=before[number].offset)

@@ -1,13 +1,13 @@
-"""Texts of users' own, in lines and tables that a person may read on a terminal."""
+"""Escapes users' texts for lines and tables on a terminal."""
 
 from __future__ import annotations
 
 
 def in_plain_lines(text: str) -> str:
-    """The same of a text that may have several lines."""
+    """Returns a text of any number of lines with invisible characters escaped, line breaks excepted."""
     return "\n".join(map(in_plain_text, text.split("\n")))
 
 
 def in_plain_text(text: str) -> str:
-    """Whatever does not show is escaped: a text may hold orders to the terminal."""
+    """Returns a text with all invisible characters escaped: it may contain control sequences for the terminal."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

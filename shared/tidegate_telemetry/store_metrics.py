@@ -1,4 +1,4 @@
-"""What the store's adapter tells of each call, as metrics: the same of every process that calls it."""
+"""Metrics of store calls, the same in every process that calls the store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tidegate_telemetry.metrics import Metrics
 
 
 def calls_measured(metrics: Metrics) -> Callable[[str, str, float], None]:
-    """Returns what is told of each call's end (operation, `ok` or a code, seconds); any thread."""
+    """Returns the observer of finished calls (operation, `ok` or a code, seconds); any thread."""
 
     def observe(operation: str, outcome: str, seconds: float) -> None:
         metrics.observe("tidegate_store_call_seconds", seconds, operation=operation)
@@ -19,7 +19,7 @@ def calls_measured(metrics: Metrics) -> Callable[[str, str, float], None]:
 
 
 def units_counted(metrics: Metrics) -> Callable[[str, str, str, float], None]:
-    """Returns what is told of each call's cost (operation, table, `read` or `write`, units); any thread."""
+    """Returns the observer of costs (operation, table, `read` or `write`, units); any thread."""
 
     def count(operation: str, table: str, kind: str, units: float) -> None:
         metrics.count("tidegate_store_units_total", units, operation=operation, table=table, kind=kind)

@@ -2,8 +2,8 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* 47 characters leave room for "-node", and behind it for a dash and the 10 digits of a revision within the 63 of a label: a StatefulSet's pods have
-one with its name and revision, and could not be made otherwise. */}}
+{{/* 47 characters leave room for "-node", a dash and the 10 digits of a revision within the 63 of a label. A StatefulSet's pods have
+a label with its name and revision; with a longer one they could not be created. */}}
 {{- define "tidegate.fullname" -}}
 {{- $name := include "tidegate.name" . -}}
 {{- if .Values.fullnameOverride -}}
@@ -51,7 +51,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
-{{/* The settings that all processes share, as a map. What the user names under `settings` wins. */}}
+{{/* Settings that all processes share, as a map. The user's `settings` override them. */}}
 {{- define "tidegate.settings" -}}
 {{- $gateUrl := default (printf "http://%s-api:%v" (include "tidegate.fullname" .) .Values.api.service.port) .Values.gate.url -}}
 {{- $settings := dict
@@ -96,7 +96,7 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* Environment of a container: what comes later wins. Takes (dict "root" $ "configMap" "its name"). */}}
+{{/* Environment of a container: later entries override earlier ones. Takes (dict "root" $ "configMap" "its name"). */}}
 {{- define "tidegate.environment" -}}
 envFrom:
   - configMapRef:
@@ -110,7 +110,7 @@ env:
 {{- end }}
 {{- end -}}
 
-{{/* What a serving container has in common: image, environment, gate secret, folders that may be written. */}}
+{{/* Parts that serving containers share: image, environment, gate secret, writable folders. */}}
 {{- define "tidegate.servingContainer" -}}
 image: {{ include "tidegate.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
@@ -150,7 +150,7 @@ volumeMounts:
 {{- end }}
 {{- end -}}
 
-{{/* Where a pod may run. Takes the values of node, api or init. */}}
+{{/* Machines on which a pod may run. Takes the values of node, api or init. */}}
 {{- define "tidegate.placement" -}}
 {{- with .nodeSelector }}
 nodeSelector:

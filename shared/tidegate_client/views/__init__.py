@@ -1,4 +1,4 @@
-"""The API's documents: what it answers and what the client returns, defined once for both sides.
+"""Documents that the API answers and the client returns, defined once for both sides.
 
 Readers ignore fields that they do not know, so that an older client works with a newer API.
 """

@@ -1,4 +1,4 @@
-"""Dead letters, and what became of them."""
+"""Dead letters, and actions on them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tidegate_client.views.view import Moment, View
 
 
 class MarkView(View):
-    """What somebody did about a letter.
+    """Action of a user on a letter.
 
     Attributes:
-        state: `dropped`; `replayed`: its record was produced again; `replaying`: that is under way, or its process fell and
-            nobody knows.
-        letter: The copy that was named.
-        replays: How often it was produced again.
+        state: `dropped`; `replayed`: its record was produced again; `replaying`: in progress, or its process died and
+            the outcome is unknown.
+        letter: Copy that the user named.
+        replays: Number of times that it was produced again.
     """
 
     state: Literal["replaying", "replayed", "dropped"]
@@ -32,16 +32,16 @@ class DeadLetterView(View):
 
     Attributes:
         id: `<queue>-<topic partition>-<offset>` of the letter itself.
-        queue: Which dead-letter topic: `requests` (with messages that could not be delivered), `events`, `runs`.
-        at: When it was given up.
-        namespace: Where it is known.
-        topic: Where the record stood, or was to be delivered; None: a stranger wrote the letter.
-        topic_partition, offset: Of the record; of a message, those of the request that made it.
-        error_class: Such as `invalid`, `too_large`, `undeliverable`; of a run, the class of its last error.
-        message: Why.
-        sources: Which sources refused it.
-        size_bytes: Of the value.
-        mark: What was done about it, or about another copy of it.
+        queue: Dead-letter topic: `requests` (with messages that could not be delivered), `events`, `runs`.
+        at: When the letter was written.
+        namespace: Namespace, if known.
+        topic: Topic of the record, or topic that it was to be delivered to; None if tidegate did not write the letter.
+        topic_partition, offset: Place of the record; for a message, that of the request that created it.
+        error_class: Class such as `invalid`, `too_large`, `undeliverable`; for a run, the class of its last error.
+        message: Explanation of the error.
+        sources: Sources that refused the record.
+        size_bytes: Size of the value.
+        mark: Action on the letter, or on another copy of it.
     """
 
     id: str
@@ -59,20 +59,20 @@ class DeadLetterView(View):
 
 
 class DeadLetterAnswer(DeadLetterView):
-    """A letter after somebody dealt with it.
+    """A letter after an action on it.
 
     Attributes:
-        status: `unchanged`: it had been dealt with like this before, and nothing was done.
+        status: `unchanged`: the same action had been done before, and nothing was done.
     """
 
     status: Literal["accepted", "unchanged"]
 
 
 class Raw(View):
-    """Bytes: as text where they are some, else as base64; one of the two is there.
+    """Bytes, either as text, if they are text, or as base64.
 
     Attributes:
-        truncated: Only the first 64 KiB.
+        truncated: Whether only the first 64 KiB are included.
     """
 
     text: str | None = None
@@ -88,7 +88,7 @@ class HeaderView(View):
 
 
 class DeadLetterDetail(DeadLetterView):
-    """A letter with its record's key, value and headers, as they were."""
+    """A letter with the original key, value and headers of its record."""
 
     key: Raw | None = None
     value: Raw

@@ -1,4 +1,4 @@
-"""Jobs that have not ended, and what was gathered for them."""
+"""Open jobs, and the evidence gathered for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class EvidenceView(View):
 
     Attributes:
         counts: Distinct entries per leaf of the trigger.
-        first_at: Append time of the first one.
+        first_at: Append time of the first entry.
         deadline: When the trigger times out, if it does.
     """
 
@@ -21,17 +21,17 @@ class EvidenceView(View):
 
 
 class JobView(View):
-    """An occurrence in the making.
+    """An open job.
 
     Attributes:
-        id: Also the id of the run that comes of it.
+        id: Also the id of its later run.
         state: `pending_trigger`, `pending_constraint`, `pending_launch` (admitted, and its run has not passed the start
             gate), or `launched` until that run has ended.
-        run_state: Of its run, once it was admitted.
-        missing: What its trigger still waits for, in words.
-        unmet: What it waits for: constraints, a suspend, or jobs before it. Each job in `pending_constraint` has it.
+        run_state: State of its run, once it was admitted.
+        missing: Evidence that its trigger still waits for, in words.
+        unmet: Blockers of the job: constraints, a suspend, or earlier jobs. Each job in `pending_constraint` has it.
         deadline: When it expires, or its trigger times out.
-        forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
+        forced: Constraints that were not met when the pending time-out admitted it (`pending_timeout_action: force`).
     """
 
     id: str

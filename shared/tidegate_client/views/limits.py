@@ -1,4 +1,4 @@
-"""Limits in use: who holds permits, who waits, and what has gone wrong with one."""
+"""Limits in use: holders of permits, waiting jobs, and stuck permits."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tidegate_client.views.view import Moment, View
 
 
 class LimitSummary(View):
-    """A limit that somebody holds or waits for.
+    """A limit that is in use or has waiting jobs.
 
     Attributes:
         id: `<namespace>/<scope>/<name>`; the name is a hash of the program, group or key, or the schedule's own.
-        scope: Whose runs it counts together.
-        kind: Of a `rate` permits come back by time, not with the end of a run.
-        schedules: Some of those that hold or wait, at most 5.
-        in_use: Permits out.
-        most: How many there may be, as the first one who waits has it; None: nobody waits.
+        scope: Runs that the limit counts together.
+        kind: Permits of a `rate` return by time, not at the end of a run.
+        schedules: Some of the holding or waiting schedules, at most 5.
+        in_use: Permits in use.
+        most: Most permits, from the first waiting job's definition; None without waiting jobs.
         waiting: Jobs in its queue.
-        held_since: Since when the oldest permit is out; None of a rate.
-        waiting_since: Since when the one waits who has waited longest.
-        next_change: When the next permit comes back by time; None: when a run ends.
-        stuck: Runs that hold a permit and are not there: a bug, or somebody changed the store by hand.
+        held_since: When the oldest permit in use was granted; None for a rate.
+        waiting_since: Since when the longest waiting job waits.
+        next_change: When the next permit returns by time; None: at the end of a run.
+        stuck: Runs that hold a permit and do not exist: a bug, or a manual change of the store.
     """
 
     id: str
@@ -44,8 +44,8 @@ class HolderView(View):
     """A run that holds a permit.
 
     Attributes:
-        since: When it was admitted; None of one that is stuck.
-        stuck: There is no such run.
+        since: When it was admitted; None for a stuck permit.
+        stuck: Whether the run does not exist.
     """
 
     run: str
@@ -59,10 +59,10 @@ class WaiterView(View):
     """A job in the queue.
 
     Attributes:
-        schedule: None where the job has gone since.
+        schedule: Schedule of the job; None if the job has gone since.
         since: Since when it waits.
-        offered: It has the word for a free permit.
-        aside: It waits for another limit; who is behind it may go first.
+        offered: Whether a free permit is offered to it.
+        aside: Whether it waits for another limit, so that later jobs may go first.
     """
 
     job: str
@@ -73,11 +73,11 @@ class WaiterView(View):
 
 
 class LimitDetail(LimitSummary):
-    """A limit with who holds its permits, longest first, and who waits, in their order.
+    """A limit with its holders, longest first, and its waiting jobs, in order.
 
     Attributes:
-        holders_left_out: Further ones that were not asked for.
-        waiters_left_out: Further ones that were not asked for.
+        holders_left_out: Number of further holders.
+        waiters_left_out: Number of further waiting jobs.
     """
 
     holders: list[HolderView] = Field(default_factory=list)

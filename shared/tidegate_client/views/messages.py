@@ -1,4 +1,4 @@
-"""Messages to come, and events."""
+"""Scheduled messages, and events."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class MessageView(View):
     """A message for later delivery.
 
     Attributes:
-        id: What the delivered record carries as `tidegate-id`.
-        state: `waiting`, also where a wide suspend holds it back; `withdrawn`: cancelled or replaced before its time; or
-            `passed`: its time is over, so it was delivered, has expired, is being tried again, lies in the dead letters, or
+        id: Value of the header `tidegate-id` of the delivered record.
+        state: `waiting`, also while a scope suspension holds it; `withdrawn`: cancelled or replaced before its time; or
+            `passed`: its time is over, so it was delivered, has expired, is being retried, is a dead letter, or
             was withdrawn earlier (the receipt of the cancel says which).
-        size_bytes: Of the payload.
+        size_bytes: Size of the payload.
     """
 
     id: str

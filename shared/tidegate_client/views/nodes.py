@@ -1,4 +1,4 @@
-"""Nodes and shards, for who keeps them running."""
+"""Nodes and shards, for operators."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class NodeView(View):
 
     Attributes:
         id: UUID of the process: a restart has another one.
-        name: For people.
-        state: `ready`; `not_ready` (see `unready`); `draining` and `drained`: somebody ordered it to hold nothing; `silent`: it has
-            said nothing for 25 s and did not end well; `replaced`: likewise, and a process of its name began after it; `gone`: likewise,
-            for 5 min, and no shard is its own any more. Who ends well is not listed at all.
-        version: Of tidegate.
-        tzdata: Of the zones by which it evaluates calendars.
-        seen: When it last said so, by its own clock.
-        clock_offset_ms: By how much that clock is certainly off the brokers'.
-        topic_partitions: Ownership topic partitions that it holds.
-        shards: How many follow from them.
-        unready: Why it is not to be counted on.
+        name: Name for people.
+        state: `ready`; `not_ready` (see `unready`); `draining` and `drained`: an operator drained it; `silent`: silent
+            for 25 s without a clean end; `replaced`: the same, and a process of its name began after it; `gone`: the
+            same for 5 min, and it owns no shard any more. A node that ended cleanly is not listed.
+        version: Version of tidegate.
+        tzdata: Version of the time zones by which it evaluates calendars.
+        seen: When it last wrote its status, by its own clock.
+        clock_offset_ms: Certain difference between that clock and the brokers'.
+        topic_partitions: Ownership topic partitions assigned to it.
+        shards: Number of shards that belong to these.
+        unready: Reasons why it is not ready.
     """
 
     id: str
@@ -45,8 +45,8 @@ class Broken(View):
 
     Attributes:
         promise: `owner_silent`, `messages_late`, `fires_late`, `starts_late`, `reading_stands`; newer ones may come.
-        since: When what was promised was due.
-        meaning: In words.
+        since: When the promised action was due.
+        meaning: Explanation in words.
     """
 
     promise: str
@@ -58,17 +58,17 @@ class ShardView(View):
     """A shard.
 
     Attributes:
-        topic_partition: Ownership topic partition that it follows from.
-        owner: UUID of the process that its lease names; None: nobody has ever had it.
-        node: That process's name, while it has a card.
-        epoch: Of the lease; it only grows.
-        served: Last sign of life of the owner for it.
-        fired_through: Up to when all messages that were due are dealt with; None: there were none yet.
+        topic_partition: Ownership topic partition that the shard belongs to.
+        owner: UUID of the process that its lease names; None: it never had an owner.
+        node: Name of that process, while its status is stored.
+        epoch: Epoch of the lease; it only grows.
+        served: Last heartbeat of the owner for it.
+        fired_through: Time up to which all due messages are complete; None: there were none yet.
         requests_behind: Requests in its topic partition that are still to be read.
-        events_behind: Events that are still to be read by its owner.
-        controls_behind: It has not done all that the wide controls ask.
-        stopped: The whole system is suspended.
-        broken: What stands still, as the other nodes see it.
+        events_behind: Events that its owner still has to read.
+        controls_behind: Whether some scope suspensions are still to be applied.
+        stopped: Whether the whole system is suspended.
+        broken: Promises that are broken, as the other nodes see it.
     """
 
     shard: int
@@ -90,7 +90,7 @@ class LimitView(View):
 
     Attributes:
         schedule: `<namespace>/<name>`.
-        in_use: Permits out.
+        in_use: Permits in use.
     """
 
     schedule: str
@@ -98,17 +98,17 @@ class LimitView(View):
 
 
 class ShardDetail(ShardView):
-    """A shard with what lies in it; each count ends at 10,000.
+    """A shard with its contents; each count ends at 10,000.
 
     Attributes:
         backlog: Messages that are due and not delivered.
-        fires_due: Occurrences that are due and of which nothing is made yet.
+        fires_due: Occurrences that are due and still to be created.
         jobs, runs: Open ones.
         inbox: Requests and events on their way to the owner.
-        outbox: Ends of runs on their way to who waits for them.
-        held: Messages that are held back by a suspend.
-        limits: Of schedules whose permits are out.
-        limits_left_out: Further ones that were not asked for.
+        outbox: Ends of runs on their way to subscribers.
+        held: Messages held by a suspend.
+        limits: Limits of schedules with permits in use.
+        limits_left_out: Number of further limits.
     """
 
     backlog: int = 0

@@ -1,4 +1,4 @@
-"""Answers to requests: the receipt, or what is wrong."""
+"""Answers to requests: the receipt, or the problems."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tidegate_client.views.view import Moment, View
 
 
 class FieldProblem(View):
-    """One thing to correct.
+    """One problem to correct.
 
     Attributes:
         field: Path such as `trigger.triggers[0].count`; empty for the document as a whole.
-        problem: What is wrong.
-        hint: What to write instead, where that is known.
+        problem: Description of the error.
+        hint: Text to write instead, if known.
     """
 
     field: str = ""
@@ -26,11 +26,11 @@ class FieldProblem(View):
 
 
 class Discarded(View):
-    """What an update, delete or suspend threw away.
+    """Pending work that an update, delete or suspend discarded.
 
     Attributes:
-        messages: Occurrences of a recurring message that were due, and that the broker had not acknowledged. None of them is sent again; one
-            that was on its way may still arrive.
+        messages: Due occurrences of a recurring message that the broker had not acknowledged. None of them is sent
+            again; one that was on its way may still arrive.
     """
 
     jobs: list[str] = Field(default_factory=list)
@@ -44,10 +44,11 @@ class ReceiptView(View):
     Attributes:
         status: `accepted`, `unchanged`, `rejected`, `conflict`, `superseded`, `cancelled`, `too_late`, `not_found` or
             `pending`.
-        running: Runs past the start gate, which go on.
-        backlog: Of a resume: occurrences of the suspended span that go on or are made up for (1,000: that many, or more).
-        id: The message, job or run that the request made.
-        warnings: Of an apply through the API: what is allowed and hardly ever meant, each with its field and a way out.
+        running: Runs past the start gate, which continue.
+        backlog: For a resume: occurrences of the suspended span that continue or are caught up (1,000: that many, or more).
+        id: Id of the message, job or run that the request created.
+        warnings: For an apply through the API: allowed settings that are rarely intended, each with its field and an
+            alternative.
     """
 
     request_id: str
@@ -69,13 +70,13 @@ class ProblemView(View):
     """An error as `application/problem+json` (RFC 9457).
 
     Attributes:
-        type: Names the kind of problem; the same for all of its occurrences.
-        title: The kind in words.
-        detail: What happened, to which item, and what to do.
+        type: Kind of problem; the same for all of its occurrences.
+        title: Kind in words.
+        detail: What happened to which item, and what to do.
         errors: Parts to correct.
-        reason: In a word, for programs, where the status alone leaves it open: the status of a refusing receipt, such as
+        reason: Reason as one word for programs, if the status does not suffice: the status of a refusing receipt, such as
             `conflict` or `too_late`, or why a program may not start.
-        receipt: The receipt that says so, for requests that a shard's owner refused.
+        receipt: Receipt of the refusal, for requests that a shard's owner refused.
     """
 
     type: str = "about:blank"

@@ -1,4 +1,4 @@
-"""Runs, what they wrote, and what became of occurrences."""
+"""Runs, their logs, and outcomes of occurrences."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ class RunView(View):
     """A launched job.
 
     Attributes:
-        state: Of the run. Success from the moment at which it was reported; any other end once it is known that no attempt
-            follows on it: until then the run is `running`.
+        state: State of the run. A success shows as soon as it was reported. Any other end shows once it is certain that
+            no further attempt follows; until then the run is `running`.
         lateness_ms: From nominal to the passage of the start gate.
-        exit_code: 128 + n when signal n ended the program; None where nobody saw its end.
-        signal: Name of that signal, such as `SIGKILL`, of a program that could not report its end itself.
-        outputs: What the program reported.
+        exit_code: 128 + n if signal n ended the program; None if its end was not observed.
+        signal: Name of that signal, such as `SIGKILL`, if the program could not report its end itself.
+        outputs: Outputs that the program reported.
         program: Type, file, args, conf and properties with all templates resolved.
-        last_lines: The end of its program's error output, where its launcher saw the end: at most 1 KiB, without frames of Java.
+        last_lines: End of the program's error output, if its launcher saw the end: at most 1 KiB, without Java stack
+            frames.
         disposition: `<disposition>/<reason>` of a run that was closed before the start gate.
-        last_failure: How the attempt before the present one ended, when a retry followed on it.
-        last_setback: Why the last submission came to nothing: its program died before the start gate, or no launcher took it.
-            With attempt, instant (`at`), `exit_code`, `error_class`, `reason` and `last_lines`.
+        last_failure: End of the attempt before the present one, if a retry followed.
+        last_setback: Why the last submission failed: its program died before the start gate, or no launcher accepted
+            it. With attempt, instant (`at`), `exit_code`, `error_class`, `reason` and `last_lines`.
         next_attempt_at: When the next attempt begins, while the run waits for it.
-        forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
-        covered_count: Instants that it stands for, where these are several.
-        covered_from: The first of these instants.
-        covered_to: The last of them.
+        forced: Constraints that were not met when the pending time-out admitted it (`pending_timeout_action: force`).
+        covered_count: Number of instants that it stands for, if several.
+        covered_from: First of these instants.
+        covered_to: Last of these instants.
     """
 
     id: str
@@ -77,12 +78,12 @@ class LogView(View):
     """A piece of the log of one of a run's attempts.
 
     Attributes:
-        attempts: How many of them there are by now.
+        attempts: Number of attempts so far.
         offset: First byte of the piece.
-        next_offset: Where to go on reading.
+        next_offset: Offset at which to continue reading.
         size: Bytes in the log now.
-        text: The piece as UTF-8; bytes that are none are replaced.
-        ended: Nothing will be added any more: the attempt has ended.
+        text: Piece as UTF-8; invalid bytes are replaced.
+        ended: Whether the attempt has ended, so that the log is complete.
     """
 
     run_id: str
@@ -97,17 +98,18 @@ class LogView(View):
 
 
 class OccurrenceView(View):
-    """What became of one occurrence: a row of the ledger.
+    """Outcome of one occurrence: a row of the ledger.
 
     Attributes:
         disposition: `launched`, `coalesced`, `skipped`, `expired` or `cancelled`.
-        reason: Why, for all but launched.
-        state: Final state of its run, where it had one.
+        reason: Reason for all but launched.
+        state: Final state of its run, if it had one.
         at: When it was decided.
-        forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
-        covered_count: Instants that it stands for: of an outage, whose others have no row, or of jobs that were merged into it.
-        covered_from: The first of these instants.
-        covered_to: The last of them.
+        forced: Constraints that were not met when the pending time-out admitted it (`pending_timeout_action: force`).
+        covered_count: Number of instants that it stands for: those of an outage, which have no rows, or of jobs merged
+            into it.
+        covered_from: First of these instants.
+        covered_to: Last of these instants.
     """
 
     namespace: str

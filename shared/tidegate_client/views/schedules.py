@@ -1,4 +1,4 @@
-"""Schedules and sources, as they are and as they would be."""
+"""Schedules and sources, and the effect that an apply would have."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tidegate_client.views.view import Moment, View
 
 
 class Suspension(View):
-    """How a schedule came to be suspended.
+    """Suspension of a schedule.
 
     Attributes:
-        since: When it was; a resume may name it (`suspended_at`), and then ends no other one.
-        requested: Whether somebody suspended it; it began so otherwise, and was never active.
-        actor: Who did.
+        since: When it began; a resume may name it (`suspended_at`), and then ends no other suspension.
+        requested: Whether a user suspended it; otherwise the schedule began suspended and was never active.
+        actor: Who suspended it.
         reason: Why.
     """
 
@@ -26,21 +26,21 @@ class Suspension(View):
 
 
 class ScheduleView(View):
-    """A schedule as it stands.
+    """Present state of a schedule.
 
     Attributes:
         status: `active` or `suspended`.
-        mode: How it is suspended: `drop`, `drain`, `hold` or `freeze`.
-        until: When it is resumed by itself.
-        suspension: While it is suspended: since when, by whom and why.
+        mode: Mode of its suspension: `drop`, `drain`, `hold` or `freeze`.
+        until: When it is resumed automatically.
+        suspension: Begin, actor and reason of its suspension.
         version: Counts 1, 2, 3 ... within the name; also its ETag.
-        next: Up to three coming instants of a time trigger.
-        fires_left: Occurrences that are still to come, where the trigger has `max_fires`.
-        reason: Of the last request that changed it.
-        gone: Deleted schedules that its trigger waited for, and does without now.
-        spec: The definition in its canonical form.
-        unreadable: Why the API process cannot read the definition, of which it then shows no coming instants; None for all but those
-            of a newer release.
+        next: Up to three future instants of a time trigger.
+        fires_left: Remaining occurrences, if the trigger has `max_fires`.
+        reason: Reason of the last request that changed it.
+        gone: Deleted schedules that its trigger waited for, and now does without.
+        spec: Definition in its canonical form.
+        unreadable: Why the API process cannot read the definition, whose future instants it then omits; only for
+            definitions of a newer release, otherwise None.
     """
 
     namespace: str
@@ -61,12 +61,12 @@ class ScheduleView(View):
 
 
 class SourceView(View):
-    """A source as it stands.
+    """Present state of a source.
 
     Attributes:
         status: `open`, or `opening` until its first offsets are known.
         version: Counts 1, 2, 3 ... within the name; also its ETag.
-        spec: The definition in its canonical form.
+        spec: Definition in its canonical form.
     """
 
     namespace: str
@@ -78,15 +78,16 @@ class SourceView(View):
 
 
 class DryRun(View):
-    """What an apply would do now.
+    """Effect that an apply would have now.
 
     Attributes:
         would: `create`, `replace` or `unchanged`.
-        version: Of the schedule as it stands, None when there is none.
-        changed: Fields at the top of the spec that differ from the present version.
-        next: Up to three coming instants of a time trigger.
-        reading: How a cron expression was read: dialect, zone, day rule, what clock changes do; None for other triggers.
-        warnings: What is allowed and hardly ever meant, each with its field and a way out.
+        version: Present version of the schedule; None if it does not exist.
+        changed: Top-level fields of the spec that differ from the present version.
+        next: Up to three future instants of a time trigger.
+        reading: Interpretation of a cron expression: dialect, zone, day rule, effect of clock changes; None for other
+            triggers.
+        warnings: Allowed settings that are rarely intended, each with its field and an alternative.
     """
 
     namespace: str

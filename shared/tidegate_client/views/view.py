@@ -1,4 +1,4 @@
-"""What all documents have in common: times, pages, and that unknown fields are no error."""
+"""Base of all documents: times, pages, and tolerance of unknown fields."""
 
 from __future__ import annotations
 

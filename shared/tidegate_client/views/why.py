@@ -1,4 +1,4 @@
-"""What stands in the way, and what has become of something."""
+"""Reasons and outcomes: why something runs or does not."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tidegate_client.views.view import Moment, View
 
 
 class Verdict(View):
-    """What one constraint says of a job that it holds back.
+    """Answer of one constraint that holds a job back.
 
     Attributes:
         code: Reason code such as `window_closed` or `concurrency`.
-        reason: The same in words; None where an older version wrote it.
-        until: When its answer can change; None: only something that happens changes it.
-        values: What was compared.
+        reason: Explanation in words; None if an older version wrote it.
+        until: When the answer can change by time; None: only an event or action changes it.
+        values: Compared values.
     """
 
     code: str
@@ -26,14 +26,14 @@ class Verdict(View):
 
 
 class Unmet(View):
-    """What a job waits for.
+    """Blockers of a job.
 
     Attributes:
-        code: Reason code of the first of them.
-        reason: All of them in words.
-        at: When that was decided, or read; it stands while the codes do, and its numbers may have changed since.
-        until: When it is looked at again, where that is known.
-        verdicts: Each of them; empty where an older version wrote it.
+        code: Reason code of the first blocker.
+        reason: All blockers in words.
+        at: When that was decided, or read. It is valid while the codes are; its numbers may have changed since.
+        until: When the job is checked again, if known.
+        verdicts: All blockers; empty if an older version wrote it.
     """
 
     code: str
@@ -47,10 +47,10 @@ class WhyReason(View):
     """One reason why something runs or does not.
 
     Attributes:
-        code: Of the closed list in `docs/reasons.md`.
-        text: The same in words, with the values that were used.
-        until: When it can change; None: only something that happens changes it, or nothing does.
-        values: What was compared; `job` or `run` is what it is about.
+        code: Code of the closed list in `docs/reasons.md`.
+        text: Explanation in words, with the compared values.
+        until: When it can change by time; None: only an event or action changes it, or nothing does.
+        values: Compared values; `job` or `run` names the item.
     """
 
     code: str
@@ -64,9 +64,9 @@ class WhyView(View):
 
     Attributes:
         about: `schedule <namespace>/<name>`, `job <id>` or `run <id>`.
-        at: The instant that was asked about; else when the question was answered, or when it was decided.
-        local: The instant that was asked about on the trigger's own wall clock.
-        next_change: The earliest instant at which one of the reasons can change.
+        at: Instant that was asked about; otherwise the time of the answer, or of the decision.
+        local: Instant that was asked about, on the trigger's own wall clock.
+        next_change: Earliest instant at which one of the reasons can change.
     """
 
     about: str

@@ -1,1 +1,1 @@
-"""Questions to the brokers: topics, ids, offsets, and the making of topics."""
+"""Queries to the brokers about topics, ids and offsets, and the creation of topics."""

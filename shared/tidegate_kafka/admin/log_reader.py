@@ -1,6 +1,7 @@
-"""Pieces of logs for somebody who asks: implements the ports `LogReader` and `RecordFinder` with a client that lives for one answer.
+"""Reads slices of logs on request. Implements the ports `LogReader` and `RecordFinder` with a client that lives for one
+answer.
 
-A client that stays would hold a connection and a thread for what a person does a few times a day.
+A permanent client would hold a connection and a thread for an action that users take a few times a day.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from tidegate_kafka.consumer.record_conversion import size_of, to_record
 from tidegate_ports.bus import LogSlice, Record
 
 AT_ONCE_MAX = 2
-"""Each has a queue of records of its own: who asks besides them waits."""
+"""Most readings at a time; further callers wait. Each reading has its own queue of records."""
 POLL_S = 0.1
 FINISHED = KafkaError._PARTITION_EOF  # noqa: SLF001 - the client's own public codes begin so
-GONE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - likewise
+GONE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - a public code of the client
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Client(Protocol):
-    """As much of `Consumer` as is used."""
+    """The part of `Consumer` that is used."""
 
     def assign(self, partitions: list[TopicPartition]) -> None: ...
     def poll(self, timeout: float = -1) -> Message | None: ...
@@ -49,13 +50,13 @@ def make_client(settings: KafkaSettings) -> Client:
 
 
 def make_client_of_all(settings: KafkaSettings) -> Client:
-    """Returns one that brings records of open and aborted transactions as well."""
+    """Returns a client that also reads records of open and aborted transactions."""
     all_records = {"enable.partition.eof": True, "isolation.level": "read_uncommitted", "logger": LOG}
     return Consumer({**reader_config(settings), **all_records})
 
 
 class KafkaLogReader:
-    """One per process; `close` when it ends."""
+    """Reader of log slices, one per process; call `close` at the end."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class KafkaLogReader:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def spans(self, topic: str, since: int | None = None) -> Mapping[int, LogSlice] | Unavailable:
-        """What each topic partition holds now, empty ones left out."""
+        """Returns the slice that each topic partition holds now; empty ones are left out."""
         ends = await self._facts.end_offsets(topic)
         begins = await (self._facts.begin_offsets(topic) if since is None else self._facts.offsets_since(topic, since))
         if isinstance(ends, Unavailable):
@@ -91,15 +92,17 @@ class KafkaLogReader:
     async def read(
         self, wanted: Sequence[LogSlice], *, records_max: int, bytes_max: int
     ) -> Sequence[Record] | Unavailable:
-        """The first records of the slices, one slice after another."""
+        """Returns the first records of the slices, one slice after another."""
         return await self._apart(self._read, list(wanted), records_max, bytes_max)
 
     async def next_records(
         self, topic: str, topic_id: str, begins: Mapping[int, int]
     ) -> Mapping[int, int] | Unavailable:
-        """The offset of the first record at or behind each offset, or the end of what may be read."""
+        """Returns for each offset the first record at or after it, or else the end of the readable log."""
         found = await self._apart(self._next_records, topic, dict(begins))
-        described = await self._facts.describe([topic])  # Afterwards: what was read was the topic's that is there now.
+        described = await self._facts.describe(
+            [topic]
+        )  # After the read, to confirm that it was of the topic that exists now.
         if isinstance(found, Unavailable):
             return found
         if isinstance(described, Unavailable):
@@ -107,7 +110,7 @@ class KafkaLogReader:
         return found if topic in described and described[topic].id == topic_id else {}
 
     async def appended_at(self, topic: str, topic_partition: int, offset: int) -> int | None:
-        """The append time of the record at this offset, also of an open transaction; None where it is not known."""
+        """Returns the append time of the record at this offset, also inside an open transaction; None if unknown."""
         wanted = [LogSlice(topic, topic_partition, offset, offset + 1)]
         found = await self._apart(self._read, wanted, 1, 1, make=self._make_of_all)
         return None if isinstance(found, Unavailable) or not found else found[0].append_time_ms
@@ -115,14 +118,15 @@ class KafkaLogReader:
     async def _apart(self, look: Callable[P, T | Unavailable], *args: P.args, **kwargs: P.kwargs) -> T | Unavailable:
         try:
             looking = asyncio.get_running_loop().run_in_executor(self._threads, partial(look, *args, **kwargs))
-        except RuntimeError as none_left:  # The host has no more threads at the moment.
+        except RuntimeError as none_left:  # The host has no thread left at the moment.
             return Unavailable(f"broker, records: {none_left}")
         return await looking
 
     def _next_records(self, topic: str, begins: Mapping[int, int]) -> dict[int, int] | Unavailable:
         found: dict[int, int] = {}
         try:
-            # Making one fails too: certificates are being replaced, or no descriptor is left.
+            # Inside the try: creating a client fails while certificates are being replaced, or without a free
+            # descriptor.
             with closing(self._make(self._settings)) as client:
                 for number, begin in begins.items():
                     client.assign([TopicPartition(topic, number, begin)])
@@ -137,12 +141,13 @@ class KafkaLogReader:
         return found
 
     def _first(self, client: Client, topic: str, number: int) -> Message:
-        """Returns the first record, or what the client says instead; raises TimeoutError."""
+        """Returns the first record, or the client's own message instead; raises TimeoutError."""
         patience_s = self._settings.answer_ms_max / 1000
         until = time.monotonic() + patience_s
         while time.monotonic() <= until:
             message = client.poll(POLL_S)
-            # What is left of the topic partition before may come still; what the client says of itself has none.
+            # Late records of the topic partition before this one are skipped. The client's own messages carry no
+            # number.
             if message is not None and message.partition() in (number, None):
                 return message
         raise TimeoutError(f"topic {topic}: neither a record nor the end within {patience_s:g} s")
@@ -165,7 +170,7 @@ class KafkaLogReader:
         return found
 
     def _records(self, client: Client, wanted: LogSlice) -> Iterator[Record]:
-        """Yields those that are there; raises KafkaException or TimeoutError."""
+        """Yields the records that exist; raises KafkaException or TimeoutError."""
         client.assign([TopicPartition(wanted.topic, wanted.topic_partition, wanted.begin)])
         patience_s = self._settings.answer_ms_max / 1000
         until = time.monotonic() + patience_s

@@ -1,4 +1,4 @@
-"""Adds topic partitions to a topic, and says which of them a group has given to a member. `tidegate partitions grow` calls it; blocking."""
+"""Adds topic partitions to a topic, and reads the group's assignments. `tidegate partitions grow` calls it; blocks."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ REFUSED = frozenset(
         KafkaError.INVALID_REPLICA_ASSIGNMENT,
     }
 )
-"""Asked again, the brokers say the same."""
+"""Errors that a retry meets again."""
 
 
 class GrowthRefused(Exception):
-    """The brokers will not do it; the text says why."""
+    """The brokers refuse to add topic partitions; the text says why."""
 
 
 class TopicGrowth:
-    """Each call raises `TopicsUnavailable` without brokers."""
+    """Admin client for growing topics. Each call raises `TopicsUnavailable` when the brokers do not answer."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._group = settings.group
@@ -38,10 +38,10 @@ class TopicGrowth:
         self._admin = AdminClient(admin_config(settings))
 
     def grow(self, topic: str, topic_partitions: int) -> None:
-        """Has the topic have so many; it may have as many already, made by somebody else just now.
+        """Raises the number of topic partitions. Succeeds as well if another process has just done so.
 
         Raises:
-            GrowthRefused: Not allowed, or against the brokers' policy.
+            GrowthRefused: No permission, or against the brokers' policy.
         """
         wanted = [NewPartitions(topic, topic_partitions)]
         try:
@@ -49,13 +49,15 @@ class TopicGrowth:
         except KafkaException as failure:
             error = failure.args[0]
             if error.code() == KafkaError.INVALID_PARTITIONS:
-                return  # Somebody was quicker; whoever asks the brokers next sees how many there are.
+                return  # Another process was faster; the caller reads the present number next.
             if error.code() in REFUSED:
                 raise GrowthRefused(f"topic {topic}: {error.str()}") from failure
             raise TopicsUnavailable(f"topic {topic}: {error.str()}") from failure
 
     def held(self, topic: str) -> frozenset[int] | None:
-        """Returns which topic partitions members of the group have; None while the group has no members, or does not say."""
+        """Returns the topic partitions assigned to members of the group; None if the group has no members or cannot be
+        read.
+        """
         try:
             group = self._answer(
                 self._admin.describe_consumer_groups([self._group], request_timeout=self._patience_s)[self._group]

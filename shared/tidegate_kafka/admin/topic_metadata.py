@@ -1,6 +1,6 @@
-"""Facts about topics that a node asks for while it works: ids, counts, where logs begin and end, the cluster's id.
+"""Facts about topics that a node needs while it works: ids, counts, begin and end offsets, the cluster's id.
 
-Asynchronous and off the polling threads: the admin client answers through its own.
+Asynchronous and off the polling threads: the admin client answers on its own threads.
 """
 
 from __future__ import annotations
@@ -28,17 +28,21 @@ PASSING = frozenset(
 )
 OUT_OF_REACH = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
 MISSING_S = 2.0
-"""An activation waits for it, so not for long; a broker that has just begun knows all topics by then."""
+"""Time for which a topic must be reported as missing. An activation waits for it, so it is short. A broker that has
+just started knows all topics by then."""
 MISSING_AGAIN_S = 0.25
 SILENT_S_MAX = 10.0
-"""Of the client, before another one takes its place: it can lose the brokers for good (`connectivity.py`), and holds nothing that would be lost."""
+"""Silence of the client after which a new one replaces it. A client can lose the brokers for good (`connectivity.py`),
+and this one holds nothing that would be lost."""
 PASSING_S = 0.05
-"""Between two questions while a leader changes; it takes milliseconds."""
+"""Gap between two queries during a leader change, which takes milliseconds."""
 
 
 def hex_id(topic_id: Uuid) -> str:
-    """A topic's id as 32 hex digits; the client's own text is base64 with `/`, which our keys use as separator."""
-    # The methods exist, the client's type stub forgot them; both halves are signed.
+    """Returns a topic's id as 32 hex digits. The client's own text is base64 with `/`, which separates the parts of our
+    keys.
+    """
+    # The methods exist, but the client's type stub lacks them. Both halves are signed.
     most: int = topic_id.get_most_significant_bits()  # type: ignore[attr-defined]
     least: int = topic_id.get_least_significant_bits()  # type: ignore[attr-defined]
     return f"{most & LOW_64_BITS:016x}{least & LOW_64_BITS:016x}"
@@ -61,7 +65,7 @@ class TopicFacts:
         return str(described.cluster_id)
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
-        """Those of the named topics that exist."""
+        """Returns those of the named topics that exist."""
         asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=self._patience_s)
         found = {}
         for name, future in asked.items():
@@ -77,33 +81,39 @@ class TopicFacts:
         return found
 
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
-        """The next offset of each topic partition, open transactions included; the count is asked now, not remembered."""
+        """Returns the next offset of each topic partition, open transactions included. The number of topic partitions
+        is queried now.
+        """
         found = await self._offsets(topic, "end", LATEST)
         if may_be_missing and isinstance(found, Unavailable) and await self._is_out_of_reach(topic):
             return EndOffsets({})
         return found if isinstance(found, Unavailable) else EndOffsets(found)
 
     async def stable_ends(self, topic: str) -> EndOffsets | Unavailable:
-        """The last stable offset of each topic partition: records from there on belong to an open transaction, or follow one."""
+        """Returns the last stable offset of each topic partition: from there on, records belong to an open transaction
+        or follow one.
+        """
         found = await self._offsets(topic, "stable end", LATEST, IsolationLevel.READ_COMMITTED)
         return found if isinstance(found, Unavailable) else EndOffsets(found)
 
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
-        """The first offset that each topic partition still holds (its low watermark)."""
+        """Returns the first offset that each topic partition still holds (its low watermark)."""
         found = await self._offsets(topic, "begin", EARLIEST)
         return found if isinstance(found, Unavailable) else BeginOffsets(found)
 
     async def offsets_since(self, topic: str, at_ms: int) -> BeginOffsets | Unavailable:
-        """The first record of each topic partition that was appended then or later; its end where there is none."""
+        """Returns for each topic partition the first record appended at or after the instant, or else its end
+        offset.
+        """
         ends = await self._offsets(topic, "end", LATEST)
-        # The end first: what comes after it is none of what was asked for.
+        # The end is read first, so that the result is never after a record that was appended during the query.
         found = await self._offsets(topic, "begin", OffsetSpec.for_timestamp(at_ms))
         if isinstance(ends, Unavailable) or isinstance(found, Unavailable):
             return ends if isinstance(ends, Unavailable) else Unavailable(f"broker, begin offsets of {topic}")
         return BeginOffsets({where: offset if offset >= 0 else ends.get(where, 0) for where, offset in found.items()})
 
     async def _is_out_of_reach(self, topic: str) -> bool:
-        """Whether the brokers say, and go on saying for a while, that it is not there or not ours to read."""
+        """Whether the brokers report, for `MISSING_S`, that the topic is missing or not readable for this process."""
         until = time.monotonic() + MISSING_S
         while True:
             future = self._admin.describe_topics(TopicCollection([topic]), request_timeout=self._patience_s)[topic]
@@ -118,7 +128,7 @@ class TopicFacts:
                 return False
             if time.monotonic() > until:
                 return True
-            # Right after it was made, or after a broker's start, a topic may be unknown for a moment.
+            # A topic may be unknown for a moment after its creation or after a broker's start.
             await asyncio.sleep(MISSING_AGAIN_S)
 
     async def _offsets(
@@ -132,7 +142,7 @@ class TopicFacts:
                 return Unavailable(f"broker, {which} offsets of {topic}: no answer within {self._patience_s:g} s")
             except KafkaException as failure:
                 error = failure.args[0]
-                # A topic partition between two leaders, or a topic that was made just now, answers a moment later.
+                # A topic partition between two leaders, or a topic just created, answers a moment later.
                 if error.code() not in PASSING or time.monotonic() > until:
                     return Unavailable(f"broker, {which} offsets of {topic}: {error.str()}")
             await asyncio.sleep(PASSING_S)
@@ -151,14 +161,14 @@ class TopicFacts:
         return {f"{described[topic].id}/{number}": answer.offset for number, answer in answers.items()}
 
     async def _answer(self, future: Future[Any]) -> Any:
-        # A second more than the client's own patience, so that its reason is reported and not just silence.
-        # Not `wait_for`: until Python 3.12 it swallows a cancellation that comes together with the answer.
+        # A second longer than the client's own time-out, so that the client's reason is reported and not only silence.
+        # Not `wait_for`: until Python 3.12 it swallows a cancellation that arrives together with the answer.
         try:
             async with asyncio.timeout(self._patience_s + 1):
                 answer = await asyncio.wrap_future(future)
         except KafkaException as failure:
             if failure.args[0].code() >= 0:
-                self._silent_since = None  # A broker has said so; what the client itself says is below 0.
+                self._silent_since = None  # Codes of brokers are 0 or more; those of the client itself are below 0.
             else:
                 self._renew_if_silent()
             raise

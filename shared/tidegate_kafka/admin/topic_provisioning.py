@@ -1,7 +1,7 @@
-"""The topic plan: what tidegate's own topics should be, what differs, and making those that are missing.
+"""Plan of tidegate's own topics: compares them with the plan and creates missing ones.
 
-`tidegate init` and a node's start call it. An existing topic is never altered: its owner may have reasons, and a shorter
-retention that was "repaired" cannot be told from one that was chosen. What differs is returned, and the caller decides.
+`tidegate init` and a node's start call it. It never alters an existing topic: a shorter retention, for example, may be
+intended. It returns the differences, and the caller decides.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ IN_SYNC = "min.insync.replicas"
 TOPIC_PARTITIONS = "topic partitions"
 EXISTS = "exists"
 AT_LEAST = frozenset({RECORD_BYTES, RETENTION, IN_SYNC})
-"""More than planned is no difference."""
+"""Properties for which a higher value than planned is accepted."""
 
 LARGE_RECORD_BYTES = 4 * MIB
-"""Requests and events: above the node's own limit of 1 MiB, so that what it refuses is seen and kept."""
+"""Limit for requests and events. It is above the node's own limit of 1 MiB, so that refused records reach the node and
+become dead letters."""
 DEAD_LETTER_BYTES = 5 * MIB
-"""A dead letter is its record and headers around it."""
+"""Limit for a dead letter: the original record and the headers around it."""
 
 NOT_ALLOWED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 ACLS = "The broker's ACLs do not let this process do so; docs/security.md lists what it needs"
 PROPAGATION_S = 0.05
-"""Between two looks at whether a new topic is known to the brokers; it takes milliseconds."""
+"""Interval of the check whether brokers know a new topic; it takes milliseconds."""
 
 
 class TopicsUnavailable(Exception):
-    """The brokers gave no answer in time. Retry; nothing is known."""
+    """The brokers did not answer in time, so the topics' state is unknown. Retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """What one topic should be; `config` holds only the properties that tidegate relies on."""
+    """Plan for one topic; `config` holds only the properties that tidegate relies on."""
 
     name: str
     topic_partitions: int
@@ -59,10 +60,11 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`what` of a topic is `found` and not as `wanted`.
+    """A property `what` of a topic that is `found` instead of `wanted`.
 
     Attributes:
-        unsafe: Requests' and events' order and evidence times rest on it: a node refuses to serve (exit 78).
+        unsafe: Whether the order and evidence times of requests and events depend on it: a node refuses to serve (exit
+            78).
     """
 
     topic: str
@@ -76,7 +78,7 @@ class Difference:
 
 
 def plan(settings: KafkaSettings) -> tuple[TopicPlan, ...]:
-    """All topics of tidegate's own, with the properties that it relies on."""
+    """Returns the plans of all tidegate topics, with the properties that tidegate relies on."""
     base = {TIMESTAMP_TYPE: "LogAppendTime", RETENTION: str(settings.retention_ms), "cleanup.policy": "delete"}
     large = base | {RECORD_BYTES: str(LARGE_RECORD_BYTES)}
     dead = base | {RECORD_BYTES: str(DEAD_LETTER_BYTES)}
@@ -97,16 +99,19 @@ def plan(settings: KafkaSettings) -> tuple[TopicPlan, ...]:
 
 
 def in_sync(replicas: int) -> dict[str, str]:
-    """What a topic of so many replicas (-1: the broker's default) is to have for its records to outlive a broker.
+    """Returns the properties that keep a record when a broker is lost, for a topic with so many replicas (-1: the
+    broker's default).
 
-    By Kafka's default `acks=all` waits for those that keep up, and the leader alone is enough: with it goes what only it had. With
-    three replicas two can be asked for while one is away.
+    By Kafka's default `acks=all` waits for the replicas in sync, and the leader alone suffices: losing it loses its
+    newest records. With three replicas, two can be required even while one is away.
     """
     return {IN_SYNC: "2"} if replicas >= 3 else {}
 
 
 def differences(wanted: TopicPlan, topic_partitions: Sequence[int], config: Mapping[str, str]) -> list[Difference]:
-    """Compares a plan with what a broker says of the topic; `topic_partitions` are the numbers of their replicas."""
+    """Compares a plan with a broker's answer; `topic_partitions` holds the number of replicas of each topic
+    partition.
+    """
     found = []
     count = len(topic_partitions)
     if count != wanted.topic_partitions:
@@ -119,7 +124,9 @@ def differences(wanted: TopicPlan, topic_partitions: Sequence[int], config: Mapp
 
 
 class TopicAdmin:
-    """Blocking; for start-up and commands, not for a node at work. Each call raises `TopicsUnavailable` without brokers."""
+    """Blocking admin client for start-up and commands. Each call raises `TopicsUnavailable` when the brokers do not
+    answer.
+    """
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._plan = plan(settings)
@@ -129,7 +136,7 @@ class TopicAdmin:
         self._admin = AdminClient(config)
 
     def check(self) -> list[Difference]:
-        """What differs from the plan, a missing topic included; empty when all is as it should be."""
+        """Returns the differences from the plan, missing topics included; empty if there are none."""
         found = self._topic_partitions([topic.name for topic in self._plan])
         present = [topic for topic in self._plan if topic.name in found]
         missing = [
@@ -141,7 +148,7 @@ class TopicAdmin:
         ]
 
     def apply(self) -> list[Difference]:
-        """Makes the topics that are missing, whoever else does so at the same time, and returns what still differs."""
+        """Creates missing topics and returns the remaining differences. Concurrent calls are safe."""
         missing = {difference.topic for difference in self.check() if difference.what == EXISTS}
         wanted = [
             NewTopic(
@@ -160,7 +167,7 @@ class TopicAdmin:
         return self._check_once_known(missing)
 
     def _check_once_known(self, created: Collection[str]) -> list[Difference]:
-        """Checks again until the brokers know what their controller made, as long as our patience lasts."""
+        """Checks again until all brokers know the topics that the controller created, or the time-out passes."""
         until = time.monotonic() + self._patience_s
         while True:
             found = self.check()
@@ -195,7 +202,7 @@ class TopicAdmin:
         }
 
     def _answer(self, future: Future[Any], what: str, *, ignored: int | None = None) -> Any:
-        """The answer to `what` was asked, None for an ignored error."""
+        """Returns the answer to the query `what`; None for the ignored error."""
         try:
             return future.result(timeout=self._patience_s + 1)
         except KafkaException as failure:
@@ -205,9 +212,9 @@ class TopicAdmin:
             if error.code() in NOT_ALLOWED:
                 raise TopicsUnavailable(f"topics: {what}: {error.str()} {ACLS}") from failure
             if error.code() > 0:
-                # The brokers' own codes; the client's, such as a time-out, are below. Who answers is reachable.
+                # Positive codes come from brokers, so a broker was reachable. The client's codes are negative.
                 raise TopicsUnavailable(f"topics: {what}: {error.str()}") from failure
-            self._admin.poll(0)  # Delivers to `_heard` what is waiting.
+            self._admin.poll(0)  # Delivers waiting errors to `_heard`.
             why = self._heard.last or "is the broker reachable and access allowed?"
             raise TopicsUnavailable(f"topics: {error.str()}; {why}") from failure
         except TimeoutError as failure:
@@ -215,7 +222,9 @@ class TopicAdmin:
 
 
 class _Heard:
-    """What a client says beside its answers: a time-out tells nobody that a certificate or a password is wrong."""
+    """Last error that the client reported outside its answers: a time-out does not say that a certificate or password
+    is wrong.
+    """
 
     def __init__(self) -> None:
         self.last = ""
@@ -226,8 +235,8 @@ class _Heard:
 
 
 def _with_a_cause(said: str) -> str:
-    """A listener without encryption hangs up within the handshake. Whether the client guesses so itself depends on how the
-    end of the connection reached it.
+    """Adds a likely cause. A listener without encryption closes the connection during the handshake; whether the client
+    guesses that depends on how the close reached it.
     """
     guessed = "PLAINTEXT" in said or "SSL_HANDSHAKE" not in said or "closed by peer" not in said
     return said if guessed else f"{said}: connecting to a PLAINTEXT broker listener?"

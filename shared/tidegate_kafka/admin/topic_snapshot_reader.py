@@ -1,4 +1,6 @@
-"""Reads topics of messages once, from an instant to their present ends, for the audit. Joins no group and commits nothing."""
+"""Reads message topics once, from an instant to their present ends, for the audit. Joins no group and commits
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from tidegate_ports.topic_snapshot import Landed, LandedUnavailable
 BATCH: Final = 1_000
 BATCH_WAIT_S: Final = 0.2
 SILENCE_S_MAX: Final = 30.0
-"""Without a record that should come: a topic partition without a leader for longer ends the audit, which may be run again."""
+"""Longest wait for an expected record. A topic partition without a leader for longer ends the audit, which may be
+repeated."""
 
 
 class LandedOnTopics:
@@ -41,13 +44,14 @@ class LandedOnTopics:
         places = []
         for place in self._from(consumer, self._partitions(consumer, topics), since):
             if place.error is not None:
-                # It has no offset then, as one on which nothing was appended since.
+                # An error leaves no offset, just like a topic partition without records since the instant.
                 raise KafkaException(place.error)
             low, high = consumer.get_watermark_offsets(place, self._patience_s)
             if 0 < low == high:
-                # Emptied: what it held may have been of any time up to now.
+                # All records were removed; those may have been of any time up to now.
                 yield Landed(place.topic, time.time_ns() // 1_000_000, (), True)
-            # Behind the last record the client answers with a mark of its own; retention may have passed its answer since.
+            # If no record is that new, the client answers with a special offset. Retention may have removed records
+            # since.
             begin = max(low, place.offset) if 0 <= place.offset < high else high
             if begin < high:
                 begins[(place.topic, place.partition)] = low
@@ -67,7 +71,9 @@ class LandedOnTopics:
 
     @staticmethod
     def _drop_read(consumer: Consumer, places: Sequence[TopicPartition], left: dict[tuple[str, int], int]) -> None:
-        """By the client's position, and not by the last record: marks of transactions are no records, and have offsets."""
+        """Drops finished topic partitions. Decided by the client's position: transaction markers have offsets but are
+        no records.
+        """
         for place in consumer.position(list(places)):
             where = (place.topic, place.partition)
             if where in left and place.offset >= left[where]:

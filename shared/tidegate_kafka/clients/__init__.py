@@ -1,1 +1,1 @@
-"""What all Kafka clients share: configuration, security, logging, threads, reachability."""
+"""Parts that all Kafka clients share: configuration, security, logging, threads, connectivity."""

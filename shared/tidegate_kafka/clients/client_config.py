@@ -1,4 +1,6 @@
-"""librdkafka's properties for each of our clients, from the settings. Pure: what a client is made with is a value."""
+"""Builds the librdkafka properties of each client from the settings. Pure functions; the clients' constructors call
+them.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +9,29 @@ from typing import Final, TypeAlias
 from tidegate_kafka.clients.settings import KafkaSettings
 
 GUARDED_MS_MAX: Final = 2_500
-"""What the core has given up, 3 s after it was sent (`WIRE_PATIENCE_MS`), must not come about any more, however long the session."""
+"""Longest life of a guarded record, however long the session. It stays below the 3 s after which the core gives the
+record up (`WIRE_PATIENCE_MS`): a record that was given up must not reach the log later."""
 
 OWNER_ROLE: Final = "owner"
-"""Of the client that is a member of the group, at the end of its id."""
+"""Last part of the client id of the consumer that is a member of the group."""
 
 ConfigValue: TypeAlias = str | int | float | bool
 Config: TypeAlias = dict[str, ConfigValue]
 
 
 def admin_config(settings: KafkaSettings) -> Config:
-    # Nobody polls an admin client for its lines; what fails is said in its answers.
+    # Failures arrive in the answers. The admin client is never polled, so its log lines would go nowhere.
     return {"log_level": 2} | _common(settings, "admin")
 
 
 def membership_config(settings: KafkaSettings) -> Config:
-    """The ownership consumer. `group.instance.id` stays unset: a replaced pod would be locked out for a session."""
+    """Returns the configuration of the ownership consumer.
+
+    `group.instance.id` stays unset: with it, a replaced pod could not join for the length of a session.
+    """
     config = _consumer(settings, OWNER_ROLE) | {"group.id": settings.group, "group.protocol": settings.group_protocol}
     if settings.group_protocol == "consumer":
-        # With KIP-848 these are the broker's; the client refuses to start when they are set.
+        # With KIP-848 the brokers set session and heartbeat; the client refuses to start with these properties.
         return config | {"max.poll.interval.ms": settings.poll_gap_ms_max}
     return config | {
         "partition.assignment.strategy": "cooperative-sticky",
@@ -36,7 +42,7 @@ def membership_config(settings: KafkaSettings) -> Config:
 
 
 def reader_config(settings: KafkaSettings) -> Config:
-    """The consumer with manual assign. It never joins its group; the client just wants a name."""
+    """Returns the configuration of a consumer with manual assignment. It needs a group id but never joins a group."""
     return _consumer(settings, "reader") | {"group.id": f"{settings.group}.reader"}
 
 
@@ -47,13 +53,13 @@ def producer_config(settings: KafkaSettings, *, guarded: bool) -> Config:
         "enable.idempotence": True,
         "linger.ms": settings.linger_ms,
         "compression.type": settings.compression,
-        # Java's default for keyed records. librdkafka's own is CRC32, which agrees with it on 1 key in 8: readers that
-        # join our topics with those of Java producers by topic partition would find nothing.
+        # Java's default for keyed records. librdkafka's default, CRC32, agrees with it for 1 key in 8. Users who join
+        # our topics with those of Java producers by topic partition would find nothing.
         "partitioner": "murmur2_random",
         "message.timeout.ms": life_ms,
         "request.timeout.ms": life_ms,
-        # A topic that the brokers do not know for so long is refused: long enough for one that was made just now to
-        # spread, short enough to be told before the record's own life ends as "unavailable".
+        # Refuse a topic that the brokers have not known for this long. A new topic has time to reach all brokers, and
+        # the refusal still comes before the record expires as "unavailable".
         "topic.metadata.propagation.max.ms": life_ms // 2,
         "allow.auto.create.topics": False,
         "message.max.bytes": settings.record_bytes_max,
@@ -64,7 +70,7 @@ def producer_config(settings: KafkaSettings, *, guarded: bool) -> Config:
 
 def _consumer(settings: KafkaSettings, role: str) -> Config:
     return _common(settings, role) | {
-        # Positions are the store's: no silent jump, nothing committed behind our back.
+        # The store holds the positions: the client must not jump silently, nor commit offsets on its own.
         "auto.offset.reset": "error",
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -81,10 +87,10 @@ def _common(settings: KafkaSettings, role: str) -> Config:
         "bootstrap.servers": settings.bootstrap_servers,
         "client.id": f"{settings.client_id}-{role}",
         "topic.metadata.refresh.interval.ms": settings.metadata_age_ms,
-        # A broker that is back shall be found within a second, whatever the length of its absence.
+        # Finds a broker within a second of its return, however long it was away.
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 1_000,
-        # A half-open connection is given up after this instead of 60 s.
+        # Closes a half-open connection after this instead of after 60 s.
         "socket.timeout.ms": 10_000,
         "socket.connection.setup.timeout.ms": 5_000,
         **settings.client_properties(),

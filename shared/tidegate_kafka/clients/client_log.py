@@ -1,4 +1,4 @@
-"""Where librdkafka's own lines go: to one logger instead of stderr, and not the same one every second of an outage."""
+"""Sends librdkafka's log lines to one logger instead of stderr, and drops repeats during an outage."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable
 
 REPEAT_S = 30.0
-"""A kind of line of one client is logged at most once in so long."""
+"""Seconds for which further lines of the same kind from the same client are dropped."""
 KINDS_MAX = 1_000
-"""Remembered; a kind is a client and a facility such as FAIL, and a process has some dozens."""
+"""Most kinds remembered. A kind is a client and a facility such as FAIL; a process has some dozens."""
 
 
 class FirstOfItsKind(logging.Filter):
-    """Lets a client's line pass when none with its facility did lately. The client passes both as arguments."""
+    """Passes a line if its client and facility logged none within `REPEAT_S`. The client passes both as log
+    arguments.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

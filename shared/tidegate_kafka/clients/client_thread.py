@@ -1,7 +1,7 @@
-"""A thread that owns one Kafka client after another: begun once, begun again after a failure, ended once.
+"""Thread that owns one Kafka client at a time. It starts a new client after a failure.
 
-Kafka clients crash when several threads use them or when they are torn down by the interpreter's end; so each belongs to
-the function that `serve` is, which makes it, uses it and closes it.
+Kafka clients crash when several threads use them, or when the interpreter destroys them at exit. So the function
+`serve` creates, uses and closes each client on this thread.
 """
 
 from __future__ import annotations
@@ -15,35 +15,39 @@ from typing import Final
 from tidegate_ports.bus import Notices
 
 LOOK_EVERY_S: Final = 0.01
-"""Whether a thread that is to end has ended; a hand-over takes some hundred milliseconds at least."""
+"""Interval of the check whether a stopping thread has ended. A hand-over takes some hundred milliseconds at least."""
 
 
 class NotTaken(Exception):
-    """What was read could not be handed on, a bug: to skip it would lose it, so its client ends and the next one reads it again."""
+    """Records could not be handed on because of a bug. Their client ends, and the next client reads them again, so none
+    is lost.
+    """
 
 
 class Life:
-    """One client's: set on the loop, read on the client's thread. A client's end must not depend on when the loop heard of its birth.
+    """State of one client, set on the loop and read on the client's thread.
+
+    A client can end before the loop has learned that it started; so the thread reads this object, not the loop's state.
 
     Attributes:
-        bug: Since when nothing that this client read is handed on.
+        bug: First failure of a hand-over; from then on, no record of this client is handed on.
     """
 
     def __init__(self) -> None:
         self.bug: Exception | None = None
 
     def check(self) -> None:
-        """On the client's thread, each turn.
+        """Called by the client's thread in each turn.
 
         Raises:
-            NotTaken: The client is to end, so that its successor reads again what was not taken.
+            NotTaken: A hand-over failed. The client must end so that its successor reads the records again.
         """
         if self.bug is not None:
             raise NotTaken(repr(self.bug)) from self.bug
 
 
 class ClientThread:
-    """Runs `serve` until `stopping`; `serve` is to return soon after that and is called again when it raises."""
+    """Runs `serve` until `stopping`. `serve` must return soon after a stop; if it raises, it is called again."""
 
     def __init__(self, name: str, serve: Callable[[], None], notices: Notices, restart_wait_ms: int) -> None:
         self._name = name
@@ -58,39 +62,42 @@ class ClientThread:
         return self._stop.is_set()
 
     def pause(self, seconds: float) -> None:
-        """For `serve`: waits, but not beyond the order to stop."""
+        """Waits inside `serve`; returns early on a stop."""
         self._stop.wait(seconds)
 
     def start(self) -> None:
-        """Idempotent while it runs. After a `stop` that said False it does nothing: ask for the end until it has come."""
+        """Starts the thread. Does nothing while it runs, also after a `stop` that returned False: repeat `stop`
+        first.
+        """
         if self._thread is not None and self._thread.is_alive():
             return
         self._stop = threading.Event()
-        # A daemon: a client that hangs in its own close must not keep the process from ending.
+        # A daemon thread: a client that hangs in its own close must not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         self._thread.start()
 
     async def stop(self, patience_ms: int) -> bool:
-        """Asks it to end and waits; False when it did not end in time. Idempotent."""
+        """Tells the thread to end and waits; returns False when it did not end in time. Idempotent."""
         self._stop.set()
         thread = self._thread
         if thread is None:
             return True
-        # Not by another thread that joins it: the host may have none left, and whoever stops would leave what it holds undrained.
+        # Poll instead of joining from another thread. The host may have no thread left, and then the drain would be
+        # skipped.
         give_up = time.monotonic() + patience_ms / 1000
-        while thread.is_alive() and time.monotonic() < give_up:  # noqa: ASYNC110 - nobody tells of a thread's end
+        while thread.is_alive() and time.monotonic() < give_up:  # noqa: ASYNC110 - a thread's end raises no event
             await asyncio.sleep(LOOK_EVERY_S)
         if thread.is_alive():
             self._notices("kafka_thread_stuck", thread=self._name, patience_ms=patience_ms)
             return False
         self._thread = None
-        await asyncio.sleep(0)  # What it has posted to the loop as it ended goes before.
+        await asyncio.sleep(0)  # Callbacks that the ending thread posted to the loop run first.
         return True
 
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
                 self._serve()
-            except Exception as failure:  # noqa: BLE001 - whatever it was, the client is gone and a new one is made
+            except Exception as failure:  # noqa: BLE001 - after any failure the client is closed, and a new one starts
                 self._notices("kafka_client_failed", thread=self._name, reason=f"{type(failure).__name__}: {failure}")
                 self._stop.wait(self._restart_wait_s)

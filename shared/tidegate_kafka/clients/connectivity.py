@@ -1,8 +1,8 @@
-"""Whether a client still finds the brokers, and what is done with one that never will again.
+"""Detects a client that has lost all brokers for good, and closes it without blocking.
 
-A client can lose all of them for good. It forgets each broker that another one does not list, and the last one, as it goes, lists none;
-where its connection ends before that answer is dealt with, nothing begins again (librdkafka, issue 5301, present in 2.13 to 2.16): no
-reconnect, no error, although others connect at once. Nothing but a new client helps.
+A client forgets each broker that another broker no longer lists, and a broker that shuts down last lists none. If its
+connection ends before the client has processed that answer, the client stays disconnected (librdkafka 2.13 to 2.16). It
+neither reconnects nor reports an error, although other clients connect at once. Only a new client helps.
 """
 
 from __future__ import annotations
@@ -19,49 +19,53 @@ from tidegate_kafka.clients.client_config import admin_config
 from tidegate_kafka.clients.settings import KafkaSettings
 
 ASK_EVERY_MS: Final = 5_000
-"""How often a client of which nothing is heard is asked, and a stranger meanwhile at most."""
+"""Interval at which a silent client is queried. While it finds no broker, probe clients are created at most this
+often."""
 ASK_S_MAX: Final = 0.5
-"""Patience with one question. It holds the client's thread up. A stranger has no more, its connection included, so that brokers which are
-slow cut nobody off."""
+"""Time-out of one query, which blocks the client's thread. A probe client has the same time for its connection and its
+answer, so that slow brokers make no client look cut off."""
 PATIENCE_MS: Final = 10_000
-"""So long a client has to find a broker that a stranger found: it does within a second or two of a broker's return. The time while no
-stranger finds one does not count; else a client would be given up, with all that it has under way, for a broker that answered the
-second question of two."""
+"""Time that a client has to find a broker after a probe client found one; it needs a second or two after a broker's
+return. Time in which probe clients find no broker does not count. Otherwise one slow answer would discard a client with
+all its outstanding records."""
 
 GOING_MAX: Final = 8
-"""Strangers of this process that are being let go at a time: with so many nobody makes another one. Each has a few threads, which end when
-the look-ups of names do that nobody answers."""
+"""Most probe clients that are closing at a time; above it no new one is created. Each keeps a few threads, which end
+with the name look-ups that no server answers."""
 FORMER: Final = "tidegate-former-client"
 STRANGER: Final = "tidegate-former-stranger"
-"""Not as the others: a client that was in a group may take for ever to end, and would count as long."""
+"""Thread name apart from `FORMER`: a client that was in a group may never finish closing, and must not use up
+`GOING_MAX`."""
 
 
 class CutOff(Exception):
-    """The client finds no broker, and a new one does."""
+    """The client finds no broker, but a new client does."""
 
 
 class Asked(Protocol):
-    """The part of a client that is asked."""
+    """The part of a client that a query uses."""
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> object: ...
 
 
 OthersFind: TypeAlias = Callable[[KafkaSettings], bool]
-"""Whether a client that was made just now finds a broker. Blocking, `ASK_S_MAX` at most."""
+"""Returns whether a newly created client finds a broker. Blocks for `ASK_S_MAX` at most."""
 
 
 def others_find(settings: KafkaSettings) -> bool:
-    """Asks a stranger."""
+    """Queries the brokers with a probe client."""
     return stranger_says(settings, lambda stranger: _finds(stranger, settings))
 
 
 def stranger_says(settings: KafkaSettings, ask: Callable[[AdminClient], bool]) -> bool:
-    """Makes a client, and asks it; it is let go aside. One that cannot be made, while certificates are replaced, say, or no descriptor is left,
-    says no, and so do those that are still looking for the brokers' names.
+    """Creates a client, queries it and closes it in the background.
+
+    Returns False when no client can be created, for example while certificates are being replaced or when no file
+    descriptor is left. Returns False as well while `GOING_MAX` probe clients still look up the brokers' names.
 
     Args:
-        settings: Its.
-        ask: Keeps nothing of it, and raises nothing.
+        settings: Settings of the probe client.
+        ask: Query; it keeps no reference to the client and raises nothing.
     """
     if sum(thread.name == STRANGER for thread in threading.enumerate()) >= GOING_MAX:
         return False
@@ -76,36 +80,38 @@ def stranger_says(settings: KafkaSettings, ask: Callable[[AdminClient], bool]) -
 
 
 def close_in_background(held: list[Any], name: str = FORMER) -> None:
-    """Lets the clients in a list go, which nobody else holds any more. The end of a client waits for the look-up of a name that is under way,
-    for a minute where no name server answers, and its thread serves others.
+    """Releases the last references to clients on another thread.
+
+    A client's end waits for a running name look-up: up to a minute where no name server answers. The caller's thread
+    has other work.
     """
-    # Where the host has no more threads at the moment, whoever holds the list lets them go with it.
+    # If the host has no thread left, the clients end when the caller drops the list.
     with suppress(RuntimeError):
         threading.Thread(target=held.clear, name=name, daemon=True).start()
 
 
 def close_aside(client: Closed) -> None:
-    """Closes a client that may take for ever to close, or to be collected unclosed: seen with a join that no broker answers any more.
+    """Closes a client on another thread, because `close` and garbage collection may never return.
 
-    Whoever lets it go must not wait for it; a thread that hangs ends with the process.
+    This was seen with a join that no broker answered any more. A thread that hangs ends with the process.
     """
     threading.Thread(target=client.close, name=FORMER, daemon=True).start()
 
 
 class Closed(Protocol):
-    """The part of a client that is closed."""
+    """The part of a client that `close_aside` uses."""
 
     def close(self) -> None: ...
 
 
 class Connectivity:
-    """Of one client, on its thread.
+    """Whether one client still finds brokers; used on that client's thread.
 
     Args:
-        settings: Of a stranger.
-        others: Asked whether one finds a broker.
-        now_ms: On the monotonic clock.
-        every_ms: Between two questions.
+        settings: Settings for probe clients.
+        others: Query whether a probe client finds a broker.
+        now_ms: Present monotonic time.
+        every_ms: Interval between two queries to the client.
     """
 
     def __init__(self, settings: KafkaSettings, others: OthersFind, now_ms: int, every_ms: int = ASK_EVERY_MS) -> None:
@@ -118,19 +124,24 @@ class Connectivity:
 
     @property
     def suspects(self) -> bool:
-        """Whether it found no broker while strangers did, when it was asked last: until it is asked again, or heard of, that stands."""
+        """Whether probe clients found a broker at the last query and this client did not. A later query or record
+        clears it.
+        """
         return self._others_find_since is not None
 
     def heard(self, now_ms: int) -> None:
-        """Something came from a broker."""
+        """Records that a broker has sent something."""
         self._asked_at = now_ms
         self._others_find_since = None
 
     def look(self, client: Asked, now_ms: int) -> bool | None:
-        """Returns whether the client finds a broker; None when it was not asked now.
+        """Queries the client when a query is due.
+
+        Returns:
+            Whether the client finds a broker; None when no query was due.
 
         Raises:
-            CutOff: It has not for `PATIENCE_MS` in which strangers did.
+            CutOff: For `PATIENCE_MS` the client found no broker and probe clients did.
         """
         if now_ms < self._asked_at + self._every_ms:
             return None
@@ -154,7 +165,7 @@ class Connectivity:
 
 def _finds(client: Asked, settings: KafkaSettings) -> bool:
     try:
-        client.list_topics(settings.topic("requests"), ASK_S_MAX)  # Of one topic: a cluster may have thousands.
+        client.list_topics(settings.topic("requests"), ASK_S_MAX)  # One topic only: a cluster may have thousands.
     except KafkaException:
         return False
     return True

@@ -1,4 +1,4 @@
-"""What the client's error codes mean to us: one table for produced records, one for probes."""
+"""Maps the client's error codes to our outcomes: one table for produced records, one for membership probes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ OF_THE_BATCH = frozenset(
         KafkaError.POLICY_VIOLATION,
     }
 )
-"""What a broker says of a record may be due to another one of its batch (`unbatched_topics.py`)."""
+"""Errors that another record of the same batch may have caused (`unbatched_topics.py`)."""
 
 WILL_NOT_WORK = OF_THE_BATCH | frozenset(
     {
         KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - the client's own public codes begin so
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - likewise
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - a public code of the client
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.TOPIC_EXCEPTION,
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -33,11 +33,12 @@ WILL_NOT_WORK = OF_THE_BATCH | frozenset(
         KafkaError.INVALID_MSG,
         KafkaError.INVALID_MSG_SIZE,
         KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
-        KafkaError._INVALID_ARG,  # noqa: SLF001 - likewise
+        KafkaError._INVALID_ARG,  # noqa: SLF001 - a public code of the client
     }
 )
-"""Sent again as it is, it would be refused again. The client reports an unknown topic only once the brokers' metadata said
-so for `topic.metadata.propagation.max.ms`. Everything else may pass, and the record may or may not be in the log."""
+"""Errors that a second attempt with the same record meets again. The client reports an unknown topic only after the
+brokers' metadata has lacked it for `topic.metadata.propagation.max.ms`. After any other error, the record may or may
+not be in the log, and a retry may succeed."""
 
 NOT_A_MEMBER = frozenset(
     {
@@ -47,9 +48,10 @@ NOT_A_MEMBER = frozenset(
         KafkaError.GROUP_ID_NOT_FOUND,
     }
 )
-"""`ILLEGAL_GENERATION`, `REBALANCE_IN_PROGRESS` and KIP-848's `STALE_MEMBER_EPOCH` are not among them: a rebalance is under
-way, or the member's epoch moved while the probe was, and the member keeps what it holds until it is told otherwise. A group
-that is not there has no members (KIP-848; the classic protocol says `UNKNOWN_MEMBER_ID` or `ILLEGAL_GENERATION`)."""
+"""Errors that say that the member was expelled. `ILLEGAL_GENERATION`, `REBALANCE_IN_PROGRESS` and KIP-848's
+`STALE_MEMBER_EPOCH` are absent: they come from a rebalance, or from a member epoch that changed during the probe, and
+the member keeps its assignment. A group that does not exist has no members (KIP-848; the classic protocol answers
+`UNKNOWN_MEMBER_ID` or `ILLEGAL_GENERATION`)."""
 
 
 def not_produced(error: KafkaError) -> NotProduced:

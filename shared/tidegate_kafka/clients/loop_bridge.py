@@ -1,4 +1,4 @@
-"""From a client's thread to the asyncio loop, in order."""
+"""Posts function calls from a client's thread to the asyncio loop, in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Post: TypeAlias = Callable[..., None]
-"""`post(function, *arguments)`: run it on the loop, after everything that was posted before."""
+"""`post(function, *arguments)`: runs the function on the loop, after all earlier posts."""
 
 
 def post_to(loop: asyncio.AbstractEventLoop) -> Post:
@@ -15,7 +15,7 @@ def post_to(loop: asyncio.AbstractEventLoop) -> Post:
         try:
             loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
-            # The loop is closed: the process ends, and nobody is left to be told.
+            # The loop is closed because the process ends, so the call has no receiver.
             return
 
     return post

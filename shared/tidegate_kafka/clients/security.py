@@ -1,7 +1,7 @@
-"""How the way to the brokers is secured, in Kafka's own words: the same for each client that this process makes.
+"""Encryption and login settings of the connections to the brokers, shared by all clients of a process.
 
-Open connections are refused unless somebody has said that they are wanted: whoever can read them sees payloads and passwords,
-and whoever can write into them sends requests in anybody's name.
+A reader of an open connection sees payloads and passwords, and a writer sends requests under any name. So protocols
+without encryption are refused unless `allow_plaintext` is set.
 """
 
 from __future__ import annotations
@@ -35,52 +35,54 @@ SECURED: Final = frozenset(
         "ssl.key.password",
     }
 )
-"""Client properties that the settings below stand for: `extra` may not set them."""
+"""Client properties that the settings below control: `extra` must not set them."""
 SECRET_WORDS: Final = ("key.pem", "oauthbearer.config", "passphrase", "password", "secret")
-"""What the names of the client's other secrets have in them; `extra` is shown as it is, and so may hold none."""
+"""Parts of the names of the client's other secrets. `extra` is shown in full, so it must hold none of them."""
 
 
 class KafkaSecurity(BaseModel):
-    """Encryption, and who we say that we are. Names are those of Kafka's clients, with `_` for `.`."""
+    """Encryption and credentials. Names are those of Kafka's clients, with `_` for `.`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="PLAINTEXT",
-        description="How to reach the brokers. The default is Kafka's own, and refused without `allow_plaintext`.",
+        description="Protocol to the brokers. The default is Kafka's own, and is refused unless `allow_plaintext` is set.",
     )
     allow_plaintext: bool = Field(
         default=False,
-        description="Whether a protocol without encryption will do: on one host, or in a network of your own. `tidegate dev` sets it.",
+        description="Allows a protocol without encryption: for one host or a private network. `tidegate dev` sets it.",
     )
     ssl_ca_location: FilePath | None = Field(
         default=None, description="PEM file of the authorities that sign brokers' certificates; unset: the system's."
     )
     ssl_certificate_location: FilePath | None = Field(
-        default=None, description="PEM file of our own certificate, where the brokers ask for one (mTLS)."
+        default=None, description="PEM file of this client's certificate, if the brokers require one (mTLS)."
     )
-    ssl_key_location: FilePath | None = Field(default=None, description="PEM file of its private key.")
-    ssl_key_password: SecretStr | None = Field(default=None, description="Of the private key, where it has one.")
+    ssl_key_location: FilePath | None = Field(default=None, description="PEM file of the certificate's private key.")
+    ssl_key_password: SecretStr | None = Field(default=None, description="Password of the private key, if it has one.")
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
-        default=None, description="How to log in. SCRAM never sends the password; PLAIN does, within the encryption."
+        default=None, description="Login mechanism. SCRAM never sends the password; PLAIN does, within the encryption."
     )
-    sasl_username: str | None = Field(default=None, min_length=1, description="For PLAIN and SCRAM.")
-    sasl_password: SecretStr | None = Field(default=None, min_length=1, description="For PLAIN and SCRAM.")
+    sasl_username: str | None = Field(default=None, min_length=1, description="User name for PLAIN and SCRAM.")
+    sasl_password: SecretStr | None = Field(default=None, min_length=1, description="Password for PLAIN and SCRAM.")
     sasl_oauthbearer_token_endpoint_url: str | None = Field(
-        default=None, pattern=r"^https://", description="Where OAUTHBEARER gets its tokens (OIDC client credentials)."
+        default=None, pattern=r"^https://", description="Token endpoint for OAUTHBEARER (OIDC client credentials)."
     )
-    sasl_oauthbearer_client_id: str | None = Field(default=None, min_length=1, description="For OAUTHBEARER.")
-    sasl_oauthbearer_client_secret: SecretStr | None = Field(default=None, min_length=1, description="For OAUTHBEARER.")
+    sasl_oauthbearer_client_id: str | None = Field(default=None, min_length=1, description="Client id for OAUTHBEARER.")
+    sasl_oauthbearer_client_secret: SecretStr | None = Field(
+        default=None, min_length=1, description="Client secret for OAUTHBEARER."
+    )
     sasl_oauthbearer_scope: str | None = Field(
-        default=None, min_length=1, description="For OAUTHBEARER, where its endpoint wants one."
+        default=None, min_length=1, description="Scope for OAUTHBEARER, if the endpoint requires one."
     )
 
     @model_validator(mode="after")
     def _is_secured_or_allowed_not_to_be(self) -> Self:
         if self.security_protocol in OPEN and not self.allow_plaintext:
             raise ValueError(
-                f"security_protocol {self.security_protocol} sends everything in the open: set it to SASL_SSL or SSL "
-                "(TIDEGATE_KAFKA__SECURITY_PROTOCOL), or, where nobody else can listen, allow_plaintext to true "
+                f"security_protocol {self.security_protocol} does not encrypt: set it to SASL_SSL or SSL "
+                "(TIDEGATE_KAFKA__SECURITY_PROTOCOL). In a network where no third party can listen, set allow_plaintext to true "
                 "(TIDEGATE_KAFKA__ALLOW_PLAINTEXT)"
             )
         if wrong := next(self._contradictions(), None):
@@ -88,11 +90,11 @@ class KafkaSecurity(BaseModel):
         return self
 
     def client_properties(self) -> dict[str, str | bool]:
-        """Returns the properties of librdkafka that these settings stand for; they hold the secrets as they are."""
+        """Returns the librdkafka properties that these settings stand for, with the secrets in clear text."""
         properties: dict[str, str | bool] = {"security.protocol": self.security_protocol}
         if "SSL" in self.security_protocol:
             properties |= {
-                # Both are the client's defaults: a certificate of somebody else's host opens nothing.
+                # Both are the client's defaults: a certificate issued for another host is refused.
                 "enable.ssl.certificate.verification": True,
                 "ssl.endpoint.identification.algorithm": "https",
             }
@@ -106,7 +108,7 @@ class KafkaSecurity(BaseModel):
         return properties
 
     def _contradictions(self) -> Iterator[str]:
-        """What was set and would not be used, or is needed and was not set."""
+        """Yields each setting that is set but unused, or needed but unset."""
         given = {name for name in KafkaSecurity.model_fields if getattr(self, name) is not None}
         protocol, mechanism = self.security_protocol, self.sasl_mechanism
         needed = set()

@@ -1,1 +1,1 @@
-"""Reads topic partitions with bounds on memory, and notices readings that are stuck."""
+"""Readers of topic partitions: bounded memory, and detection of readings that are stuck."""

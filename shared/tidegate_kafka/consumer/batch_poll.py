@@ -1,4 +1,4 @@
-"""One turn of reading, the same for both consumers."""
+"""One read of a batch of messages; both consumers use it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ MS = 1000
 
 
 def read_batch(client: Client, settings: KafkaSettings) -> list[Message]:
-    """Waits for a first message and takes what comes with it; also serves the client's callbacks.
+    """Waits for a first message and returns it with those that follow within the linger; also runs the client's
+    callbacks.
 
-    `consume` alone waits for its whole time-out unless the batch is full, so a lone request would always be late; `poll`
-    returns with the first message.
+    `consume` alone waits for its whole time-out unless the batch is full, so a lone request would always be late.
+    `poll` returns with the first message.
     """
     first = client.poll(settings.poll_wait_ms / MS)
     if first is None:

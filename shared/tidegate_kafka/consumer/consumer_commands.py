@@ -1,6 +1,8 @@
-"""Orders from the asyncio loop to a consumer's thread: the state wanted per topic partition, not a queue of steps.
+"""Commands from the asyncio loop to a consumer's thread: the wanted state of each topic partition, not a queue of
+steps.
 
-Bounded by the number of topic partitions however long the thread is stuck: the last word on each wins, credits add up.
+Memory is bounded by the number of topic partitions, however long the thread is stuck. A newer command replaces the
+older one of its topic partition, and credits add up.
 """
 
 from __future__ import annotations
@@ -17,15 +19,16 @@ Where: TypeAlias = tuple[str, int]
 
 @dataclass(slots=True)
 class Order:
-    """What changed for one topic partition since the thread last looked.
+    """Changes to one topic partition since the thread last collected them.
 
     Attributes:
-        era: Era of the loop; credits belong to it.
+        era: Era that the loop works in; credits belong to it.
+        topic: Topic that a seek names; None = as before.
         seek: New position, which began this era; None = as before.
-        stop: No position any more; a later seek undoes it.
-        leave: Stop and forget it; a later seek undoes it.
-        taken: Records given back.
-        hint: Next offset for lag tools.
+        stop: Whether reading stops and the position is dropped; a later seek undoes it.
+        leave: Whether reading stops and the topic partition is forgotten; a later seek undoes it.
+        taken: Records that the receiver has finished.
+        hint: Next offset, shown to lag tools.
     """
 
     era: int
@@ -38,7 +41,7 @@ class Order:
 
 
 class ConsumerCommands:
-    """The loop writes, the thread collects; one lock, held for some assignments only."""
+    """Commands that the loop writes and the thread collects. One lock, held for some assignments only."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,12 +54,14 @@ class ConsumerCommands:
             self._last_era += 1
             self._eras[where] = self._last_era
             order = self._order(where)
-            # A new position ends whatever was wanted of the old one.
+            # A new position voids all earlier commands of this topic partition.
             order.era, order.seek, order.topic = self._last_era, offset, topic
             order.stop, order.leave, order.taken = False, False, 0
 
     def stop(self, where: Where) -> None:
-        """Nothing of it flows until the next seek, and records on their way are dropped: they are of no position any more."""
+        """Stops reading until the next seek. Records already on their way are dropped, because their position is
+        gone.
+        """
         with self._lock:
             self._eras.pop(where, None)
             order = self._order(where)
@@ -76,17 +81,17 @@ class ConsumerCommands:
             self._pending[where] = Order(era=0, leave=True)
 
     def forget(self, where: Where) -> None:
-        """It is not ours any more: orders that the thread has not seen are void, and records on their way are dropped."""
+        """Voids commands that the thread has not collected, and drops records on their way: the assignment is lost."""
         with self._lock:
             self._eras.pop(where, None)
             self._pending.pop(where, None)
 
     def era(self, where: Where) -> int:
-        """The era whose records are welcome; 0 = none."""
+        """Returns the era whose records are accepted; 0 = none."""
         return self._eras.get(where, 0)
 
     def collect(self) -> dict[Where, Order]:
-        """Takes the changes; called by the thread before each poll, and almost always empty."""
+        """Takes the changes. The thread calls it before each poll; it is almost always empty."""
         if not self._pending:
             return {}
         with self._lock:

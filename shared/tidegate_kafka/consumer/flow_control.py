@@ -1,6 +1,6 @@
-"""The flow of one topic partition's records: may they come, from which offset, how many are out. Pure.
+"""Flow control of one topic partition: whether records may flow, from which offset, and how many are in flight. Pure.
 
-Lives on the consumer's thread; `PartitionFlows` carries out what `should_flow` says.
+Used on the consumer's thread; `PartitionFlows` acts on `should_flow`.
 """
 
 from __future__ import annotations
@@ -10,22 +10,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024
-"""The second bound on what is out of one topic partition: records are up to 4 MiB, and thousands of those are no memory's.
-A node of 8 + 8 topic partitions keeps about 256 MiB however long its store is away; small records never reach it."""
+"""Second bound on the records in flight of one topic partition: records have up to 4 MiB, and thousands of them would
+exhaust the memory. A node with 8 + 8 topic partitions keeps about 256 MiB during a store outage. Small records never
+reach this bound."""
 
 
 @dataclass(slots=True)
 class Flow:
-    """Where one topic partition stands.
+    """State of one topic partition's flow.
 
     Attributes:
-        in_flight_max: Records handed over and not yet taken; reached = pause, half of it = go on. The gap is there because
-            a stop throws the client's prefetched records away.
-        sizes: Bytes of each record that is out, oldest first: they are taken in the order in which they were handed over.
-        era: Number of the position order that the records belong to; 0 = no position yet. Records and credits of an older
-            era are dropped, so that nothing read before a seek is delivered after it.
+        in_flight_max: Records handed over and not finished. At this number reading pauses, at half it resumes. The
+            gap exists because a pause discards the client's prefetched records.
+        era: Number of the seek that the records belong to; 0 = no position yet. Records and credits of an older era
+            are dropped, so that nothing read before a seek is delivered after it.
         next: Offset of the next record to hand over.
-        flowing: Assigned at the client.
+        sizes: Bytes of each record in flight, oldest first: receivers finish records in the order of the hand-over.
+        gone: Whether the log no longer holds the position.
+        flowing: Whether the topic partition is assigned at the client.
     """
 
     in_flight_max: int
@@ -42,14 +44,14 @@ class Flow:
         return self.era > 0 and not (self.full or self.gone)
 
     def start(self, era: int, offset: int) -> None:
-        """A new position: whatever is out belongs to the past."""
+        """Starts at a new position. Records in flight belong to the former one."""
         self.era, self.next = era, offset
         self.sizes.clear()
         self.in_flight_bytes = 0
         self.full = self.gone = False
 
     def stop(self) -> None:
-        """No position any more: nothing flows until the next one."""
+        """Drops the position: no record flows until the next one."""
         self.era = 0
 
     def handed_over(self, sizes: Sequence[int], next_offset: int) -> None:

@@ -1,12 +1,14 @@
-"""The topic partitions that a consumer holds, each with its flow: carries orders out, sorts what was read.
+"""Topic partitions that a consumer holds, each with its flow. Executes commands and sorts the records that were read.
 
-Belongs to the consumer's thread alone. A flow that flows is assigned at the client, at an offset that we name; one that
-does not is not: no pause, no resume, no seek, no "end". The client refuses a seek after "offset out of range"; a resume
-while everything else is paused took 0.7 s to fetch again, an assignment 3 ms; and a late answer to "where is the end?"
-of an earlier assignment throws a later one at an explicit offset to the end, silently (all librdkafka 2.16).
+Used on the consumer's thread only. A topic partition that should flow is assigned at the client with an explicit
+offset; all others are unassigned. Pause, resume, seek and "end" are avoided (all librdkafka 2.16):
+- The client refuses a seek after "offset out of range".
+- A resume while all other topic partitions are paused took 0.7 s to fetch again, an assignment 3 ms.
+- A late answer to "where is the end?" of an earlier assignment silently moves a later explicit offset to the end.
 
-A client that has a revocation to tell takes any unassignment for its answer, and then any assignment for the answer to what follows; behind both
-the group gives away what nobody was told to drain yet. So nothing is assigned behind an unassignment before the client was polled, which tells.
+A client with a pending revocation takes any unassignment for the answer to it, and the next assignment for the answer
+to the step after. The group then gives topic partitions away before their owner was asked to drain. So after an
+unassignment nothing is assigned until the client was polled, which delivers the revocation.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from tidegate_ports.bus import Notices, Record, Topic
 
 
 class Client(Protocol):
-    """The part of `confluent_kafka.Consumer` that we use; tests fake it."""
+    """The part of `confluent_kafka.Consumer` that is used; tests fake it."""
 
     def poll(self, timeout: float = -1) -> Message | None: ...
 
@@ -44,11 +46,11 @@ class Client(Protocol):
 
 
 class ClientEnded(Exception):
-    """The client has met a fatal error: it joins nothing, says nothing more of what it held, and has to be made anew."""
+    """The client met a fatal error. It joins no group and reports nothing more, so it must be recreated."""
 
 
 def is_fatal(error: KafkaError) -> bool:
-    return error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001 - a public code begins so
+    return error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001 - a public code of the client
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class PositionGone:
-    """The log does not hold `offset`."""
+    """The position `offset` is not in the log."""
 
     where: Where
     era: int
@@ -86,15 +88,16 @@ class PartitionFlows:
         return frozenset(self._flows)
 
     def add(self, topic: Topic, numbers: Iterable[int]) -> None:
-        """Takes them in, without a flow: where to start is not Kafka's to say."""
+        """Adds topic partitions without a position: the store names it later, not Kafka."""
         self._topic_ids[topic.name] = topic.id
         for number in numbers:
             self._flows.setdefault((topic.name, number), Flow(self._in_flight_max))
 
     def remove(self, wheres: Iterable[Where]) -> None:
-        """Lets go of those of them that are held; foreign ones would make the client raise (confluent-kafka-python#1551).
+        """Removes those topic partitions that are held; the client raises on foreign ones
+        (confluent-kafka-python#1551).
 
-        Tells the client in any case: inside its callbacks it waits for that word, be it about nothing.
+        Calls the client even with an empty list: inside its callbacks it waits for this call.
         """
         mine = {where: self._flows.pop(where) for where in tuple(wheres) if where in self._flows}
         self._client.incremental_unassign([TopicPartition(*where) for where, flow in mine.items() if flow.flowing])
@@ -106,7 +109,7 @@ class PartitionFlows:
                 self._settle(where, flow)
 
     def carry_out(self, orders: Mapping[Where, Order]) -> None:
-        """Carries the loop's orders out; those for topic partitions that left meanwhile are void."""
+        """Executes the loop's commands; commands for topic partitions that were lost since are void."""
         for where, order in orders.items():
             if order.leave:
                 if where in self._flows:
@@ -118,14 +121,17 @@ class PartitionFlows:
                 self._obey(where, flow, order)
 
     def sort(self, messages: Iterable[Message]) -> list[Read | PositionGone]:
-        """What was read, by topic partition; records that do not belong to a flow's present position are left out. To be called behind each poll."""
+        """Returns the records and lost positions by topic partition. Drops records from before a flow's present position.
+
+        Call it after each poll.
+        """
         self._polled()
         batches: dict[Where, list[Record]] = {}
         found: list[Read | PositionGone] = []
         failed: list[Message] = []
         for message in messages:
             if message.error() is not None:
-                # After the records before it: they move the position that it is about.
+                # Handled after the records before it, because they move the position that the error is about.
                 failed.append(message)
                 continue
             where = (message.topic() or "", message.partition() or 0)
@@ -177,7 +183,7 @@ class PartitionFlows:
         error, topic, number = message.error(), message.topic(), message.partition()
         if error is not None and is_fatal(error):
             raise ClientEnded(str(error))
-        if error is None or error.code() != KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - a public code begins so
+        if error is None or error.code() != KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - a public code of the client
             self._notices("kafka_consumer_error", topic=topic, topic_partition=number, reason=str(error))
             return ()
         where = (topic or "", number if number is not None else -1)
@@ -185,7 +191,8 @@ class PartitionFlows:
         if flow is None or not flow.flowing:
             return ()
         self._quiet(where, flow)
-        # An error about another offset may belong to an earlier assignment: the next one settles it.
+        # An error about another offset may belong to an earlier assignment. If not, the next assignment reports it
+        # again.
         flow.gone = message.offset() == flow.next
         self._settle(where, flow)
         return (PositionGone(where, flow.era, flow.next),) if flow.gone else ()

@@ -1,7 +1,8 @@
-"""Reads topic partitions that were chosen by hand: events and pokes for a node, receipts for an API process.
+"""Reads topic partitions that the caller chooses: events and wake-ups for a node, receipts for an API process.
 
-Implements the port `PartitionReader`, on a thread of its own. It is no member of any group, so nobody takes anything
-from it: after a failed client the new one goes on where the listener stands, and so does it where a topic was made anew (`RecreationDetector`).
+Implements the port `PartitionReader` on its own thread. The reader is no member of a group, so no topic partition is
+ever taken from it. After a failure, or when a topic was recreated (`RecreationDetector`), a new client continues at the
+listener's position.
 """
 
 from __future__ import annotations
@@ -41,11 +42,14 @@ def make_reader(settings: KafkaSettings) -> Client:
 
 @dataclass(slots=True)
 class _Stand:
-    """Where the listener stands in one topic partition; `next` is None while the end is being asked for.
+    """Position of the listener in one topic partition.
 
     Attributes:
-        topic: As the listener knows it; once its end was told, the one that the end is of.
-        checked: The records' topic is asked for: the listener's position is one of the topic, not of whatever has its name.
+        topic: Topic as the listener knows it; once an end offset is known, the topic of that offset.
+        next: Next offset; None while the end offset is being queried.
+        checked: Whether records are handed on only after the topic's id was confirmed. The listener's position belongs
+            to one topic, not to any topic of its name.
+        asking: Task that queries the end offset.
     """
 
     topic: Topic
@@ -55,7 +59,7 @@ class _Stand:
 
 
 class KafkaPartitionReader:
-    """One consumer with manual assign; may be started and stopped again and again."""
+    """One consumer with manual assignment. It may be started and stopped repeatedly."""
 
     def __init__(
         self,
@@ -81,7 +85,7 @@ class KafkaPartitionReader:
         self._orders = ConsumerCommands()
         self._stands: dict[Where, _Stand] = {}
         self._progress: defaultdict[str, Progress] = defaultdict(Progress)
-        """By topic."""
+        """Progress by topic."""
         self._ids = TopicIds(topics, self._hand_on, loop=loop, notices=notices)
         self._made_anew = RecreationDetector(topics, self._renew, loop=loop, notices=notices)
         self._renewals = 0
@@ -89,13 +93,13 @@ class KafkaPartitionReader:
         self.polled_at_ms = clock.monotonic_ms()
 
     def start(self) -> None:
-        """Idempotent; what was assigned before goes on where the listener stands."""
+        """Starts the thread. Earlier assignments continue at the listener's positions. Idempotent."""
         self.polled_at_ms = self._clock.monotonic_ms()
         self._made_anew.start()
         self._thread.start()
 
     async def stop(self) -> bool:
-        """Closes the client; False when that took too long. Idempotent."""
+        """Closes the client; returns False if that took too long. Idempotent."""
         self._made_anew.stop()
         for stand in self._stands.values():
             if stand.asking is not None:
@@ -108,7 +112,7 @@ class KafkaPartitionReader:
         self.unassign(*where)
         stand = self._stands[where] = _Stand(topic, None, checked=position != END)
         if position == END:
-            # Asked of the brokers here and not left to the client, whose own search for the end is not safe (`PartitionFlows`).
+            # The brokers are queried here, because the client's own search for the end is not safe (`PartitionFlows`).
             stand.asking = self._loop.create_task(self._find_end(where, stand))
         else:
             self._start_at(where, stand, position)
@@ -120,7 +124,7 @@ class KafkaPartitionReader:
             stand.asking.cancel()
         self._progress[topic].ended(topic_partition)
         if not any(name == topic for name, _ in self._stands):
-            del self._progress[topic]  # Users' topics come and go.
+            del self._progress[topic]  # Topics of event sources come and go.
         self._orders.leave(where)
 
     def taken(self, topic: str, topic_partition: int, count: int) -> None:
@@ -136,7 +140,9 @@ class KafkaPartitionReader:
         return dict(self._progress[topic].standing(ends)) if topic in self._progress else {}
 
     def restart(self, topic: str, topic_partition: int, offset: int) -> None:
-        """Another client goes on with all topic partitions where the listener stands."""
+        """Restarts the reading, or replaces the client, which continues all topic partitions at the listener's
+        positions.
+        """
         where = (topic, topic_partition)
         remedy = self._progress[topic].remedy(topic_partition, offset) if topic in self._progress else None
         if remedy == "another client":
@@ -152,15 +158,15 @@ class KafkaPartitionReader:
         self._orders.seek(where, offset, stand.topic)
 
     async def _find_end(self, where: Where, stand: _Stand) -> None:
-        """Asks until it is told; ends with the stand."""
+        """Queries the end offset until the brokers answer; stops when the assignment was replaced."""
         while True:
             try:
                 found = await self._topics.end_offsets(stand.topic.name)
-            except Exception as bug:  # noqa: BLE001 - whatever it is, a topic partition must not stay unread silently
+            except Exception as bug:  # noqa: BLE001 - a bug must not leave a topic partition unread silently
                 self._notices("kafka_topic_unknown", topic=stand.topic.name, reason=repr(bug))
                 found = Unavailable(repr(bug))
             if self._stands.get(where) is not stand:
-                return  # Whoever answers may have swallowed the cancellation: nobody reads there, or from elsewhere.
+                return  # `end_offsets` may have swallowed the cancellation, so the assignment is checked here.
             end = None if isinstance(found, Unavailable) else _end_of(where[1], found)
             if end is not None:
                 topic_id, offset = end
@@ -174,7 +180,7 @@ class KafkaPartitionReader:
         self._renewals += 1
 
     def _serve(self) -> None:
-        """One client's life, on the reader's thread."""
+        """Serves one client until it ends, on the reader's thread."""
         renewals = self._renewals
         client, life = self._make(self._settings), Life()
         reach = Connectivity(self._settings, self._others, self._clock.monotonic_ms())
@@ -201,7 +207,7 @@ class KafkaPartitionReader:
             reach.look(client, self._clock.monotonic_ms())
 
     def _begin_again(self) -> None:
-        """A new client holds nothing: whatever is wanted is asked of it, from where the listener stands. On the loop."""
+        """Assigns all topic partitions at the new client, from the listener's positions. On the loop."""
         for where, stand in self._stands.items():
             if stand.next is not None:
                 self._start_at(where, stand, stand.next)
@@ -209,7 +215,9 @@ class KafkaPartitionReader:
                 stand.asking = self._loop.create_task(self._find_end(where, stand))
 
     def _tell(self, found: Sequence[Read | PositionGone], life: Life) -> None:
-        """Hands on what one turn found. Whatever fails of it, nothing behind it is handed on: the next client reads it again."""
+        """Hands on the results of one turn. After a failure nothing more is handed on: the next client reads it
+        again.
+        """
         if life.bug is not None:
             return
         try:
@@ -221,12 +229,12 @@ class KafkaPartitionReader:
                     self._ids.put(each.where[0], each)
                 else:
                     self._hand_on(each, None)
-        except Exception as bug:  # noqa: BLE001 - whatever it is, its author is told by the client's end
+        except Exception as bug:  # noqa: BLE001 - reported when the client ends (`Life.check`)
             life.bug = bug
 
     def _hand_on(self, found: Read | PositionGone, topic_id: str | None) -> None:
         if self._orders.era(found.where) != found.era:
-            return  # Read anew meanwhile, from what was handed on before.
+            return  # A seek came since: the records are read again from the new position.
         topic, number = found.where
         if isinstance(found, PositionGone):
             self._progress[topic].ended(number)
@@ -240,15 +248,16 @@ class KafkaPartitionReader:
         try:
             self._listener.records(topic, number, records)
         except Exception:
-            progress.taken(number, len(records))  # They are handed on once more.
+            progress.taken(number, len(records))  # They will be handed on again.
             raise
-        stand.next = records[-1].offset + 1  # Only now: what was not taken is read again.
+        stand.next = records[-1].offset + 1  # Moved only after the hand-over, so that refused records are read again.
 
 
 def _end_of(topic_partition: int, found: EndOffsets) -> tuple[str, int] | None:
-    """Returns where a topic partition ends, and the id of its topic: whoever starts at the end means what has the name now.
+    """Returns the id of the topic that now has the name, and the end offset of a topic partition.
 
-    Under the listener's own id nothing would ever be told of a topic that was made anew.
+    A listener that starts at the end means the present topic. The id it knows may be of a topic that was recreated
+    since, and under that id no record would ever arrive.
     """
     for place, offset in found.offsets.items():
         topic_id, number = place.split("/")

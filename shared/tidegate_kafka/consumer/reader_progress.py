@@ -1,4 +1,4 @@
-"""How far the reading of topic partitions has come, and which of them stands although there is more. Pure; on the loop."""
+"""Progress of readings, and detection of readings that are stuck although the log has more. Pure; used on the loop."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ Remedy: TypeAlias = Literal["begin again", "another client"]
 
 @dataclass(slots=True)
 class _Reading:
-    """Attributes:
-    next: Offset of the next record to be handed on.
-    out: Records that were handed on and not taken.
-    behind_at: Where it stood at the last look, if there was more by then.
+    """Progress of one topic partition.
+
+    Attributes:
+        next: Offset of the next record to be handed on.
+        out: Records that were handed on and not finished.
+        behind_at: Position at the last check if the log had more by then, else None.
     """
 
     next: int
@@ -23,12 +25,12 @@ class _Reading:
 
 
 class Progress:
-    """Of the topic partitions of one topic that are being read."""
+    """Progress of all topic partitions of one topic that are being read."""
 
     def __init__(self) -> None:
         self._readings: dict[int, _Reading] = {}
         self._remedied: dict[int, tuple[int, int]] = {}
-        """Where readings were begun again last, and how often in a row."""
+        """Offset of the last restart and number of restarts there, by topic partition."""
 
     def begun(self, topic_partition: int, offset: int) -> None:
         self._readings[topic_partition] = _Reading(offset)
@@ -46,10 +48,10 @@ class Progress:
             reading.out = max(0, reading.out - count)
 
     def remedy(self, topic_partition: int, offset: int) -> Remedy | None:
-        """What is to be done now about one that stands there; None where it has moved on, or is not read any more.
+        """Returns the remedy for a reading that is stuck at `offset`; None if it has moved on or ended.
 
-        A client that still brings nothing when it has begun again is to be replaced: one that was told of leaders in the wrong order asks a broker
-        for ever that leads the topic partition no more (`stalled_partitions.py`), wherever it begins.
+        A client that still reads nothing after a restart must be replaced. If it received leader changes in the wrong
+        order, it asks the former leader for ever (`stalled_partitions.py`), wherever it starts.
         """
         reading = self._readings.get(topic_partition)
         if reading is None or reading.out or reading.next != offset:
@@ -57,16 +59,18 @@ class Progress:
         before, times = self._remedied.get(topic_partition, (offset, 0))
         times = times + 1 if before == offset else 1
         self._remedied[topic_partition] = (offset, times)
-        # The 2nd, 4th, 8th time, and so on: a new client interrupts all other readings, and helps none where the brokers are the cause.
+        # Replace the client at the 2nd, 4th, 8th time and so on: a new client interrupts all other readings, and does
+        # not help if the brokers are the cause.
         return "another client" if times.bit_count() == 1 and times > 1 else "begin again"
 
     def standing(self, ends: Mapping[int, int]) -> list[tuple[int, int]]:
-        """Returns topic partitions that did not move since the last look although there was more, each with its next offset.
+        """Returns topic partitions that did not move since the last check although the log had more, with their next
+        offset.
 
-        One whose records are out waits for whoever has them; that is no fault of the client's.
+        A topic partition with records in flight is not stuck: its reader waits for the receiver.
 
         Args:
-            ends: The next offset to be written in each topic partition, asked now.
+            ends: End offset of each topic partition, queried now.
         """
         found: list[tuple[int, int]] = []
         for number, reading in sorted(self._readings.items()):

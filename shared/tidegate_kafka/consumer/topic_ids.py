@@ -1,9 +1,9 @@
-"""Which topic records lie in, asked of the brokers once they were read.
+"""Finds the id of the topic that records lie in, by asking the brokers after the records were read.
 
-Kafka's client reads by name and offset. In a topic that is deleted and made again it reads on without a word where the new log
-has grown beyond its offset by the time at which it finds a leader again; with a busy producer that takes 100 ms. So what was
-read is handed on with the id that the brokers told after it was read. They may tell the old one still, for the moment in which
-the news spreads among them.
+Kafka's client reads by name and offset. If a topic is recreated and the new log passes the client's offset before it
+finds a leader, the client silently reads on in the new topic; a busy producer needs 100 ms for that. So records are
+handed on with the id that the brokers reported after the read. For a moment, while the change spreads among them,
+brokers may still report the old id.
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ from tidegate_core.rows.effects import Unavailable
 from tidegate_ports.bus import Notices, Topics
 
 ASK_GAP_S: Final = 0.02
-"""Between two questions about a topic that is being read all the time: 50 a second, and as much latency at most."""
+"""Gap between two queries about a topic that is read all the time: 50 a second, which adds at most as much latency."""
 ASK_AGAIN_S: Final = 0.25
-"""After no answer, or one that the topic is not there."""
+"""Gap after no answer, or after the answer that the topic does not exist."""
 ABSENT_ANSWERS_MAX: Final = 8
-"""Then it was deleted and not made again, so what was read lay in no other one."""
+"""After so many answers that the topic does not exist, it was deleted and not recreated. So the records were the
+deleted topic's."""
 
 Found = TypeVar("Found")
 
 
 class TopicIds(Generic[Found]):
-    """One per reader, on its loop. What waits is bounded by the flows' credits.
+    """Pending records of one reader, on its loop. Their number is bounded by the flows' credits.
 
     Args:
-        topics: Asks the brokers.
-        hand_on: Called with what was read, in order, and the topic's id; None when there is no such topic any more. Where it
-            raises it is called again, with the same.
+        topics: Port that queries the brokers.
+        hand_on: Receives the records in order with the topic's id, or None when the topic no longer exists. If it
+            raises, it is called again with the same arguments.
+        loop: Loop that runs the queries.
+        notices: Receives log events.
     """
 
     def __init__(
@@ -50,13 +53,13 @@ class TopicIds(Generic[Found]):
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def put(self, topic: str, found: Found) -> None:
-        """Takes what was read of the topic of this name; one question serves all that came before it is asked."""
+        """Adds records of the topic with this name. One query serves all records that were added before it."""
         self._waiting.setdefault(topic, []).append(found)
         if topic not in self._tasks:
             self._tasks[topic] = self._loop.create_task(self._serve(topic))
 
     def stop(self) -> None:
-        """What waits is not handed on any more."""
+        """Stops: pending records are dropped."""
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()
@@ -70,16 +73,17 @@ class TopicIds(Generic[Found]):
                     await self._give(topic, found, topic_id)
                 await asyncio.sleep(ASK_GAP_S)
         finally:
-            # Else whatever is put after an end that nobody thought of would wait for ever. Behind a stop another one may be at it already.
+            # Remove the task even after an unexpected end, or later records would wait for ever. After a stop, a newer
+            # task may be registered already.
             if self._tasks.get(topic) is asyncio.current_task():
                 del self._tasks[topic]
 
     async def _give(self, topic: str, found: Found, topic_id: str | None) -> None:
-        """Hands it on, again and again while it is not taken: who goes on with what comes after it would skip it."""
+        """Hands records on, and repeats until they are taken: going on with later records would skip these."""
         while True:
             try:
                 self._hand_on(found, topic_id)
-            except Exception as bug:  # noqa: BLE001 - whatever it is, a topic must not stand still silently
+            except Exception as bug:  # noqa: BLE001 - a bug must not stop a topic silently
                 self._notices("kafka_records_not_taken", topic=topic, reason=repr(bug))
                 await asyncio.sleep(ASK_AGAIN_S)
             else:
@@ -90,7 +94,7 @@ class TopicIds(Generic[Found]):
         while absent < ABSENT_ANSWERS_MAX:
             try:
                 found = await self._topics.describe([topic])
-            except Exception as bug:  # noqa: BLE001 - whatever it is, a topic must not stand still silently
+            except Exception as bug:  # noqa: BLE001 - a bug must not stop a topic silently
                 self._notices("kafka_topic_unknown", topic=topic, reason=repr(bug))
                 found = Unavailable(repr(bug))
             if not isinstance(found, Unavailable):

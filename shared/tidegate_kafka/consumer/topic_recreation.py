@@ -1,9 +1,10 @@
-"""Whether a topic that a client reads was made anew since.
+"""Detects that a topic which a client reads was recreated.
 
-Kafka's client keeps the greatest leader epoch that it was told of a topic partition, and takes news with a lesser one for old ones (librdkafka
-2.16: "ignoring outdated metadata update"). A topic that is deleted and made again begins at 0. Where a broker was restarted while the former one
-was there, whoever read that one asks under its epoch, is refused ("Leader epoch is newer than broker epoch"), tells nobody, and reads nothing of
-the new one for ever, whatever is assigned. A client that never knew the former one reads it.
+Kafka's client keeps the greatest leader epoch that it learned for a topic partition, and ignores metadata with a lower
+one (librdkafka 2.16: "ignoring outdated metadata update"). A recreated topic starts at epoch 0. If a broker restarted
+during the life of the former topic, a client that read it asks with the former epoch and is refused ("Leader epoch is
+newer than broker epoch"). It reports no error and never reads the new topic, whatever is assigned. A client that never
+knew the former topic can read it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from tidegate_core.rows.effects import Unavailable
 from tidegate_ports.bus import Notices, Topic, Topics
 
 LOOK_EVERY_S: Final[float] = 5.0
-"""One question about a few names. The news is believed at the second look, so that each broker has it by the time at which a new client asks one."""
+"""Interval of the query about all names. A new id counts at the second check, so that every broker knows it before a
+new client asks one."""
 
 
 class RecreationDetector:
-    """One per reader, on its loop.
+    """Detector of one reader, on its loop.
 
     Args:
-        topics: Asks the brokers.
-        tell: Called with the name of a topic that was made anew, once for each time, after one to two rounds.
+        topics: Port that queries the brokers.
+        tell: Called with the name of a recreated topic, once for each recreation, after one to two checks.
+        loop: Loop that runs the checks.
+        notices: Receives log events.
     """
 
     def __init__(
@@ -44,22 +48,22 @@ class RecreationDetector:
         self._looking: asyncio.Task[None] | None = None
 
     def know(self, topic: Topic) -> None:
-        """The client reads it from now on. Of a topic that it read before, what it knew then counts."""
+        """Registers a topic that the client reads from now on. For a topic registered before, the earlier id counts."""
         self._known.setdefault(topic.name, topic.id)
 
     def start(self) -> None:
-        """Idempotent."""
+        """Starts the periodic check. Idempotent."""
         if self._looking is None:
             self._looking = self._loop.create_task(self._look_on())
 
     def stop(self) -> None:
-        """Idempotent."""
+        """Stops the periodic check. Idempotent."""
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
 
     async def look(self) -> None:
-        """One round. Topics that are not there at the moment are looked for in the next one."""
+        """Runs one check. A topic that does not exist now is checked again in the next one."""
         if not self._known:
             return
         found = await self._described(sorted(self._known))
@@ -70,7 +74,9 @@ class RecreationDetector:
         self._news = news
 
     async def _described(self, names: Sequence[str]) -> Mapping[str, Topic]:
-        """Those of which the brokers tell. Of one that may not be read any more they say so, and that must not hide the others."""
+        """Returns the topics that the brokers describe. One topic without read permission fails a joint query, so each
+        is then asked for alone.
+        """
         found = await self._topics.describe(names)
         if not isinstance(found, Unavailable):
             return found
@@ -82,5 +88,5 @@ class RecreationDetector:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
                 await self.look()
-            except Exception as bug:  # noqa: BLE001 - whatever it is, the next round looks again
+            except Exception as bug:  # noqa: BLE001 - the next check runs in any case
                 self._notices("kafka_topic_unknown", topic=", ".join(sorted(self._known)), reason=repr(bug))

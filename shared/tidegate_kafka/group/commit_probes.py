@@ -1,8 +1,8 @@
-"""Commit probes: proof of membership, with the hints for lag tools on board.
+"""Commit probes: offset commits that prove the group membership and carry position hints for lag tools.
 
-An asynchronous commit is answered by the group coordinator through poll; a synchronous one would block for a whole
-rebalance. Each carries its number in the commit's metadata, which comes back with the answer, so that an answer is never
-credited to a younger probe. All methods but `ask` and `hint` belong to the consumer's thread.
+The group coordinator answers an asynchronous commit through poll; a synchronous commit would block for a whole
+rebalance. Each probe carries its number in the commit's metadata, which returns with the answer. So an answer is never
+credited to a later probe. All methods but `ask` and `hint` belong to the consumer's thread.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tidegate_ports.bus import Notices
 
 PREFIX = "tidegate probe "
 PROOFS_OPEN_MAX = 1_000
-"""Questions waiting for a probe; each shard's actor asks one at a time, and there are 256 of them by default."""
+"""Most questions that wait for a probe; each shard's actor asks one at a time, and there are 256 shards by default."""
 COMMITTED_PATIENCE_S = 0.5
-"""For the one look at what an earlier member committed; far below half a session."""
+"""Time-out for reading what an earlier member committed; far below half a session."""
 
 Asked = tuple[int, "asyncio.Future[bool | None]"]
 
 
 class Probes:
-    """Sends probes for one topic, feeds the guard with their answers, and answers who asked for proof."""
+    """Sends probes for one topic, passes their answers to the membership lease, and answers requests for proof."""
 
     def __init__(self, topic: str, guard: MembershipLease, every_ms: int, post: Post, notices: Notices) -> None:
         self._topic = topic
@@ -48,11 +48,11 @@ class Probes:
 
     @property
     def outstanding(self) -> bool:
-        """The client has commits of ours that nobody answered yet."""
+        """Whether the client has commits of ours without an answer."""
         return bool(self._outstanding)
 
     def ask(self, topic_partition: int, answer: asyncio.Future[bool | None]) -> bool:
-        """Queues a question for the next probe; False when too many wait. From the loop."""
+        """Queues a request for the next probe; returns False when too many wait. Called on the loop."""
         if len(self._asked) >= PROOFS_OPEN_MAX:
             return False
         self._asked.append((topic_partition, answer))
@@ -74,7 +74,7 @@ class Probes:
             self.send(client, now)
 
     def send(self, client: Client, now: int) -> None:
-        """Commits the hints that moved, or one again: an answer to either proves the same."""
+        """Commits the hints that changed, or repeats one of them: an answer to either proves the membership."""
         self._next_at = now + self._every_ms
         if not self.owned:
             return
@@ -89,7 +89,7 @@ class Probes:
             self._fresh.clear()
 
     def on_commit(self, error: KafkaError | None, committed: Sequence[TopicPartition]) -> ProbeVerdict:
-        """Takes an answer and returns what it says of the present membership."""
+        """Takes an answer and returns what it says about the present membership."""
         probe = next((number for part in committed if (number := _number(part.metadata)) is not None), None)
         errors = [error, *(part.error for part in committed)]
         verdicts = {probe_verdict(each) for each in errors if each is not None}
@@ -106,14 +106,14 @@ class Probes:
         return verdict
 
     def close(self) -> None:
-        """The membership ends: whoever waits for a proof is told that nobody can say."""
+        """Ends the membership: pending requests for proof are answered with None, unknown."""
         self._outstanding.clear()
         for probe in list(self._waiting):
             self._answer(self._waiting.pop(probe), held=None)
         self._answer(self._take_asked(), held=None)
 
     def _notice(self, verdict: ProbeVerdict, error: KafkaError) -> None:
-        """Once per kind of refusal: an outage would say the same with each probe."""
+        """Logs each kind of refusal once: during an outage every probe is refused alike."""
         if error.code() != self._noticed:
             self._noticed = error.code()
             self._notices("kafka_probe_refused", verdict=verdict.value, reason=f"{error.name()}: {error.str()}")
@@ -121,7 +121,7 @@ class Probes:
     def _settle(self, probe: int, verdict: ProbeVerdict) -> bool:
         believed = self._guard.probe_answered(probe, verdict)
         if verdict is not ProbeVerdict.MEMBER:
-            # Nobody took the hints on board: they ride on the next one, also those that do not move any more.
+            # The hints of this probe were not stored. The next one carries them again, unchanged ones included.
             self._fresh |= self._hints.keys()
         held = {ProbeVerdict.MEMBER: True, ProbeVerdict.EXPELLED: False, ProbeVerdict.UNSETTLED: None}[verdict]
         self._answer(self._waiting.pop(probe, []), held=held if believed else None)
@@ -129,7 +129,7 @@ class Probes:
 
     def _answer(self, asked: Sequence[Asked], *, held: bool | None) -> None:
         for number, future in asked:
-            # The coordinator vouches for the member, the client's own assignment for the topic partition.
+            # The coordinator confirms the member; the client's own assignment confirms the topic partition.
             self._post(_resolve, future, held and number in self.owned)
 
     def _take_asked(self) -> list[Asked]:
@@ -145,11 +145,11 @@ class Probes:
             self._answer(self._waiting.pop(min(self._waiting)), held=None)
 
     def _what_to_commit(self, client: Client, metadata: str) -> list[TopicPartition]:
-        """Never empty, and never a step back from what is known."""
+        """Returns at least one offset, never lower than a known one."""
         if known := sorted(self._hints.keys() & self.owned):
             moved = [number for number in known if number in self._fresh] or known[:1]
             return [TopicPartition(self._topic, number, self._hints[number], metadata=metadata) for number in moved]
-        # Nobody told a position yet. What is committed is committed once more; a topic partition without any is at 0.
+        # No position is known yet. Commit the committed offset again, or 0 for a topic partition without one.
         number = min(self.owned)
         found = client.committed([TopicPartition(self._topic, number)], COMMITTED_PATIENCE_S)[0].offset
         return [TopicPartition(self._topic, number, max(0, found), metadata=metadata)]

@@ -1,8 +1,8 @@
-"""One consumer's life as a member of the group: reads, probes, obeys orders, reports what the group gives and takes.
+"""One consumer as a member of the group: reads, probes, executes commands, reports assignments and revocations.
 
-Everything here runs on the consumer's thread; the group's callbacks come from inside `poll` and `close`. Callbacks are a
-courtesy (they can be late, name foreign topic partitions, or not come at all): what they say is reported, and nothing's
-safety rests on it. An exception inside one would kill the poll loop, so it is kept and raised by the next turn.
+All of it runs on the consumer's thread; the group's callbacks come from inside `poll` and `close`. Callbacks can be
+late, can name foreign topic partitions, or may not come at all. So they are only reported, and no safety depends on
+them. An exception inside a callback would end the poll loop, so it is kept and raised by the next turn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidegate_ports.clock import Clock
 
 
 class Teller(Protocol):
-    """Passes on to the loop what happened."""
+    """Passes events of the member on to the loop."""
 
     def gives(self, topic_partitions: Sequence[int]) -> None: ...
 
@@ -42,11 +42,11 @@ class Teller(Protocol):
 
 
 class Member:
-    """The member.
+    """Member of the group, with its client.
 
     Attributes:
-        owned: What its listener was told that it owns, be it still on its way.
-        rebalances: Times that the group gave or took.
+        owned: Topic partitions that the listener was told it owns, even if that call is still on its way to the loop.
+        rebalances: Number of assignments, revocations and losses.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class Member:
 
     @property
     def joined(self) -> bool:
-        """The group has given it its share, be it an empty one, and has not expelled it since."""
+        """Whether the group has given the member a share, possibly an empty one, and has not expelled it since."""
         return self._joining.joined
 
     def turn(self) -> None:
-        """Orders, probe, one batch. Takes `poll_wait_ms` when nothing happens."""
+        """Executes commands, sends a probe if due, and reads one batch. Takes `poll_wait_ms` when idle."""
         self._guard.awake(self._clock.monotonic_ms())
         orders = self._orders.collect()
         for where, order in orders.items():
@@ -109,7 +109,9 @@ class Member:
         self._insist_on_joining()
 
     def hand_over(self, turned: Callable[[], None]) -> bool:
-        """A planned end: drains while polls and probes go on, so that the guard lasts. True when all was drained."""
+        """Drains for a planned end. Polls and probes continue, so that the membership lease lasts. Returns True when
+        all was drained.
+        """
         self._leaving = True
         owned = self.owned
         if not owned:
@@ -117,7 +119,7 @@ class Member:
         drain = PendingDrain(self._clock.monotonic_ms() + self._settings.stop_drain_ms_max)
         self._stop_flows(owned)
         self._teller.revoked(sorted(owned), drain)
-        # An expulsion meanwhile leaves nothing to hand over, and nobody who would say that it is done.
+        # After an expulsion during the drain no owner is left that would report the drain as done.
         while not drain.is_done and self.owned and self._clock.monotonic_ms() < drain.deadline_ms:
             self.turn()
             turned()
@@ -129,15 +131,17 @@ class Member:
 
     @property
     def why_no_goodbye(self) -> str | None:
-        """With an unanswered commit the client's `close` would wait until the coordinator is back, for hours if need be; and one that does
-        not find its group does not find its way out of it either.
+        """Reason to skip the client's `close`; None when it is safe.
+
+        With an unanswered commit `close` would wait until the coordinator is back, possibly for hours. A client that
+        cannot reach its group cannot leave it either.
         """
         if self._given_up:
             return "its client is given up"
         return "the group's coordinator does not answer" if self._probes.outstanding else None
 
     def abandon(self) -> None:
-        """The client is gone: nothing is owned any more, whatever callbacks came or did not come."""
+        """Gives up the membership of a client that is gone. Nothing is owned any more, whichever callbacks came."""
         self._guard.membership_lost()
         self._joining.expelled(self._clock.monotonic_ms())
         if owned := self.owned:
@@ -151,8 +155,9 @@ class Member:
                 self._given_up = True
                 raise ClientEnded(str(error))
             if self._probes.on_commit(error, committed) is ProbeVerdict.EXPELLED:
-                # Told at once: the client's own `on_lost` follows with its next heartbeat, or late, or not at all. With nothing left it has
-                # noticed: it takes a loss for a revocation when a position is assigned meanwhile, and the drain's own probe is refused.
+                # Report the loss at once: the client's own `on_lost` comes with its next heartbeat, later, or never. A
+                # member that owns nothing has already noticed: if a position is assigned during its loss, the client
+                # reports a revocation, and the drain's probe is then refused.
                 if self.owned:
                     self._expelled_at = self._clock.monotonic_ms()
                 self._lose(self.owned)
@@ -166,7 +171,7 @@ class Member:
             self._expelled_at = None
             new = sorted(set(self._ours(parts)) - self.owned)
             self._lanes.add(self._topic, new)
-            # The client waits for this word. What is assigned at it is our affair, and follows with the positions.
+            # The client waits for this call. The actual assignment at the client follows with the positions.
             self._client.incremental_assign([])
             if new and not self._leaving:
                 self._teller.gives(new)
@@ -184,7 +189,8 @@ class Member:
                 self._drain(told)
             self._lanes.remove((self._topic.name, number) for number in going)
             if not self._lanes.held:
-                # It takes its loss for a revocation; where nothing is given to it then, it says no more.
+                # The client reported its loss as a revocation. If the group then assigns nothing, no further callback
+                # comes.
                 self._expelled_at = None
 
         self._courtesy(revoke)
@@ -193,7 +199,7 @@ class Member:
         def lose() -> None:
             self.rebalances += 1
             going = frozenset(self._ours(parts))
-            # Membership itself is gone, whichever topic partitions the client names.
+            # The membership itself is lost, whichever topic partitions the client names.
             self._lose(self.owned)
             self._expelled_at = None
             self._lanes.remove((self._topic.name, number) for number in going)
@@ -208,25 +214,28 @@ class Member:
             raise
 
     def _insist_on_lost(self) -> None:
-        """A client that does not notice its expulsion for a whole session is replaced: it would never be given anything."""
+        """Raises if the client has not noticed its expulsion for a whole session: it would never get an assignment
+        again.
+        """
         if self._expelled_at is not None and self._clock.monotonic_ms() > self._expelled_at + self._settings.session_ms:
-            raise RuntimeError("the client holds on to a membership that the coordinator ended")
+            raise RuntimeError("the client keeps a membership that the coordinator has ended")
 
     def _insist_on_joining(self) -> None:
-        """A client that does not come into its group, or finds no broker where others do, is replaced."""
+        """Raises if the client fails to join its group, or finds no broker although other clients do."""
         now = self._clock.monotonic_ms()
         if self._guard.holds(now):
             self._joining.proven(now)
         try:
             if self._joining.is_overdue(self._client, now):
-                raise RuntimeError("the client has not come into its group")
+                raise RuntimeError("the client did not join its group in time")
         except (RuntimeError, CutOff):
             self._given_up = True
             raise
 
     def _drain(self, going: frozenset[int]) -> None:
         now = self._clock.monotonic_ms()
-        # Carries the last hints and, once this callback is over, extends the guard of what stays.
+        # Carries the last hints and, after this callback, extends the membership lease for the remaining topic
+        # partitions.
         self._probes.send(self._client, now)
         patience_ms = drain_ms(self._settings.drain_ms_max, self._guard.remaining_ms(now))
         drain = PendingDrain(now + patience_ms)
@@ -256,15 +265,15 @@ class Member:
     def _courtesy(self, callback: Callable[[], None]) -> None:
         try:
             callback()
-        except Exception as failure:  # noqa: BLE001 - raised again by the next turn, outside of the client's stack
+        except Exception as failure:  # noqa: BLE001 - raised again by the next turn, outside the client's call stack
             self._failure = failure
 
 
 class Callbacks:
-    """What a client calls: it finds the member here, and nobody once the member's life ended.
+    """Callbacks of a client. They forward to the member, and do nothing after the member's end.
 
-    A client that is let go without a close must not be kept alive by its callbacks, until some other thread collects
-    garbage and crashes in it.
+    The client refers to its callbacks. Without this object they would keep a client that was dropped without a close
+    alive, until another thread collects garbage and crashes in it.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,9 @@
-"""How long the brokers keep a member that has fallen silent: the take-over bound, and what the local guard is half of.
+"""Session of the consumer group: how long the brokers keep a silent member. It bounds a take-over and sets the
+membership lease.
 
-With the classic protocol each member says so itself. With KIP-848 (`consumer`) it is a setting of the group, else of the brokers,
-and nobody tells the client: it is asked for when a node starts. A setting that is changed later is seen at the next start.
+With the classic protocol each member states its session. With KIP-848 (`consumer`) the session is a setting of the
+group, or else of the brokers, and no response of the protocol carries it. So a node reads it at its start. A later
+change of the setting takes effect at the next start.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from tidegate_kafka.clients.settings import KafkaSettings
 
 DEFAULT_SESSION_MS: Final = 45_000
 DEFAULT_HEARTBEAT_MS: Final = 5_000
-"""What Kafka documents for `group.consumer.session.timeout.ms` and `group.consumer.heartbeat.interval.ms`."""
+"""Defaults that Kafka documents for `group.consumer.session.timeout.ms` and `group.consumer.heartbeat.interval.ms`."""
 SESSION: Final = "consumer.session.timeout.ms"
 HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
@@ -32,25 +34,25 @@ NOT_TOLD = frozenset(
         KafkaError.INVALID_REQUEST,
         KafkaError.INVALID_CONFIG,
         KafkaError.UNSUPPORTED_VERSION,
-        KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 - the client's own public codes begin so
+        KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 - a public code of the client
     }
 )
-"""Answers, and final ones: no right to read it, or a broker that has no settings of groups."""
+"""Final answers: no permission to read the setting, or a broker without settings of groups."""
 
 SaidBy: TypeAlias = Literal["settings", "group", "brokers", "assumed"]
 Config: TypeAlias = Mapping[str, str]
 
 
 class GroupSessionUnavailable(Exception):
-    """The brokers gave no answer in time. Retry; nothing is known."""
+    """The brokers did not answer in time, so the session is unknown. Retry."""
 
 
 class GroupProtocolRefused(Exception):
-    """The brokers do not speak the protocol that the settings want."""
+    """The brokers do not support the protocol that the settings ask for."""
 
 
 class Admin(Protocol):
-    """The part of the client's `AdminClient` that is used here."""
+    """The part of the client's `AdminClient` that is used."""
 
     def list_topics(self, *, timeout: float) -> Any: ...
 
@@ -61,12 +63,14 @@ class Admin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupSession:
-    """The group's patience with its members.
+    """Session of the group.
 
     Attributes:
-        session_ms: A member that was not heard of for so long is expelled.
-        heartbeat_ms: The others are told with their next heartbeat.
-        said_by: Where that comes from; `assumed`: nobody may read it here, so Kafka's documented defaults.
+        protocol: Group protocol.
+        session_ms: Silence after which a member is expelled.
+        heartbeat_ms: Interval of the heartbeats, with which the other members learn of it.
+        said_by: Source of both values; `assumed`: this process may not read the setting, so Kafka's documented
+            defaults.
     """
 
     protocol: Literal["classic", "consumer"]
@@ -76,11 +80,11 @@ class GroupSession:
 
     @property
     def take_over_ms(self) -> int:
-        """At most so long after a process died, another one is given its topic partitions."""
+        """Longest time from the death of a process until another one is assigned its topic partitions."""
         return self.session_ms + self.heartbeat_ms
 
     def settings(self, settings: KafkaSettings) -> KafkaSettings:
-        """Returns the settings by which this process guards its membership. Raises ValueError when they do not fit."""
+        """Returns the settings with this session, for the membership lease. Raises ValueError if they do not fit."""
         told = {"session_ms": self.session_ms, "heartbeat_ms": self.heartbeat_ms}
         try:
             fitting = KafkaSettings.model_validate(settings.model_dump() | told)
@@ -93,11 +97,11 @@ class GroupSession:
 
 
 def group_session(settings: KafkaSettings, admin: Admin | None = None) -> GroupSession:
-    """Returns the session of the settings' group. Blocking, for a few times `answer_ms_max` at most.
+    """Returns the session of the settings' group. Blocks for a few times `answer_ms_max` at most.
 
     Raises:
         GroupSessionUnavailable: The brokers do not answer.
-        GroupProtocolRefused: They do not speak KIP-848.
+        GroupProtocolRefused: The brokers do not support KIP-848.
     """
     if settings.group_protocol == "classic":
         return GroupSession("classic", settings.session_ms, settings.heartbeat_ms, "settings")
@@ -105,8 +109,8 @@ def group_session(settings: KafkaSettings, admin: Admin | None = None) -> GroupS
     brokers = asking.of_a_broker()
     if brokers is not None and "consumer" not in brokers.get(PROTOCOLS, "").split(","):
         raise GroupProtocolRefused(
-            f"group_protocol: the brokers do not speak the group protocol `consumer` ({PROTOCOLS}; Kafka 4.0 is the first "
-            "that does): set it to classic, or change the brokers"
+            f"group_protocol: the brokers do not support the group protocol `consumer` ({PROTOCOLS}; Kafka 4.0 is the first "
+            "version that does). Set group_protocol to classic, or upgrade the brokers"
         )
     group = asking.of(ResourceType.GROUP, settings.group)
     if group is not None and SESSION in group:
@@ -122,7 +126,7 @@ class _Asking:
     patience_s: float
 
     def of_a_broker(self) -> Config | None:
-        """Any one's: what is asked for is the same for all of a cluster."""
+        """Returns the settings of any broker: the wanted ones are the same on all brokers of a cluster."""
         try:
             number = min(self.admin.list_topics(timeout=self.patience_s).brokers)
         except (KafkaException, ValueError) as failure:
@@ -130,7 +134,7 @@ class _Asking:
         return self.of(ResourceType.BROKER, str(number))
 
     def of(self, kind: ResourceType, name: str) -> Config | None:
-        """The settings of a broker or group; None when they are not for us to know."""
+        """Returns the settings of a broker or group; None without permission to read them."""
         asked = self.admin.describe_configs([ConfigResource(kind, name)], request_timeout=self.patience_s)
         try:
             (told,) = (future.result(self.patience_s + 1) for future in asked.values())

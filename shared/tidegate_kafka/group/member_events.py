@@ -1,4 +1,4 @@
-"""From a member's thread to its listener on the loop."""
+"""Carries events from a member's thread to its listener on the loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate_ports.bus import MembershipListener, Record, Topic
 
 
 class Found(NamedTuple):
-    """What was read of a topic partition, or, without records, that its log does not hold the position."""
+    """Records read from a topic partition, or, without records, a position that its log does not hold."""
 
     topic_partition: int
     era: int
@@ -25,12 +25,12 @@ class Found(NamedTuple):
 
 
 class MemberEvents:
-    """Carries a member's reports to the listener on the loop, and keeps from it what a later order made void.
+    """Passes a member's events to the listener on the loop, and drops events that a later command made void.
 
     Attributes:
-        ids: Asks in which topic records lie before they are handed on.
-        progress: How far the listener was told, and what of it is still out.
-        life: Of the client that reads now.
+        ids: Finds the topic that records lie in before they are handed on.
+        progress: Position up to which the listener has records, and how many it has not finished.
+        life: State of the client that reads now.
     """
 
     def __init__(self, listener: MembershipListener, orders: ConsumerCommands, topic: Topic, post: Post) -> None:
@@ -46,11 +46,11 @@ class MemberEvents:
         self._given_as: dict[int, int] = {}
 
     def begin_again(self) -> None:
-        """There is a new client: what the one before it read is told already, or dropped."""
+        """Registers a new client. Records of the former client were handed on already, or are dropped."""
         self.life = Life()
 
     def gives(self, topic_partitions: Sequence[int]) -> None:
-        """To be called before they are owned, and before `assigned`."""
+        """Announces an assignment; to be called before the topic partitions count as owned, and before `assigned`."""
         for number in topic_partitions:
             self._given_as[number] = self._given + 1
         self._given += 1
@@ -59,8 +59,10 @@ class MemberEvents:
         self._post(self._assigned, self._given, tuple(topic_partitions))
 
     def heard_of(self, owned: frozenset[int]) -> frozenset[int]:
-        """Returns those of which the listener knows that they were given anew: until then it has what it had of them before, and another node
-        may have had them meanwhile.
+        """Returns those topic partitions whose newest assignment has reached the listener.
+
+        Until then the listener still holds the state of the former assignment, and another node may have been the owner
+        since.
         """
         heard = self._heard
         if heard == self._given:
@@ -99,7 +101,9 @@ class MemberEvents:
             self.ids.put(self._topic.name, found)
 
     def hand_on(self, found: Found, topic_id: str | None) -> None:
-        """Tells the listener, unless another order came meanwhile. Whatever fails of it, nothing behind it is handed on."""
+        """Hands a result to the listener, unless a newer command voids it. After a failure nothing more is handed
+        on.
+        """
         if found.life.bug is not None or self._orders.era((self._topic.name, found.topic_partition)) != found.era:
             return
         if not found.records:
@@ -112,5 +116,5 @@ class MemberEvents:
         try:
             self.progress.handed(found.topic_partition, records[-1].offset + 1, len(records))
             self._listener.records(found.topic_partition, records)
-        except Exception as bug:  # noqa: BLE001 - whatever it is, its author is told by the client's end
+        except Exception as bug:  # noqa: BLE001 - reported when the client ends (`Life.check`)
             found.life.bug = bug

@@ -1,6 +1,7 @@
-"""This process's membership in the group: the asyncio side of `Member`, and the thread that it lives on.
+"""This process's membership in the group: the asyncio side of `Member`, and the thread that runs it.
 
-Implements the port `Membership`. Methods are for the loop, except `guard_holds`, `owned` and the figures for health.
+Implements the port `Membership`. Call the methods on the loop, except `guard_holds`, `owned` and the figures for
+health.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from tidegate_ports.bus import MembershipListener, Notices, Topic, Topics
 from tidegate_ports.clock import Clock
 
 CLOSE_MS_MAX = 10_000
-"""Patience with a client that leaves its group while brokers may be away."""
+"""Time-out for closing a client that leaves its group while brokers may be away."""
 
 FORMER_LIFE_LOOK_S = 0.5
-"""Between two looks whether the former life is out of the group."""
+"""Interval of the check whether the previous incarnation has left the group."""
 
 OnCommit: TypeAlias = Callable[[KafkaError | None, Sequence[TopicPartition]], object]
 OnRebalance: TypeAlias = Callable[[Any, list[TopicPartition]], Any]
@@ -59,11 +60,22 @@ def make_consumer(settings: KafkaSettings, on_commit: OnCommit) -> GroupClient:
 
 
 class KafkaMembership:
-    """One member of the group; may be started and stopped again and again.
+    """One member of the group. It may be started and stopped repeatedly.
 
-    With `topics` records are handed on with the id of the topic in which they lie, asked after they were read, and a client that knew another
-    one under the name hands over and is replaced (`RecreationDetector`): without, the topic has to be one that nobody makes anew. With `former` the first
-    client of a process that fell and came back at once does not join before nobody has to wait for long for the life of before.
+    Args:
+        settings: Settings with the group's session (`GroupSession.settings`).
+        topic: Ownership topic, as known now.
+        listener: Receives assignments, revocations and records.
+        loop: Loop that the listener is called on.
+        clock: Monotonic clock.
+        notices: Receives log events.
+        make: Creates a client.
+        topics: With it, records carry the id of the topic they lie in, queried after the read. A client that knew a
+            former topic of the same name hands over and is replaced (`RecreationDetector`). Without it, the topic must
+            never be recreated.
+        others: Query whether a probe client finds a broker.
+        former: With it, the first client of a process that restarted at once joins late enough that no member waits
+            long for the previous incarnation.
     """
 
     def __init__(
@@ -104,14 +116,14 @@ class KafkaMembership:
         self.polled_at_ms = clock.monotonic_ms()
 
     def start(self) -> None:
-        """Joins the group; what it is given comes through the listener. Idempotent."""
+        """Joins the group; assignments come through the listener. Idempotent."""
         self.polled_at_ms = self._clock.monotonic_ms()
         if self._made_anew is not None:
             self._made_anew.start()
         self._thread.start()
 
     async def stop(self) -> bool:
-        """Drains, leaves the group and closes the client; False when that took too long. Idempotent."""
+        """Drains, leaves the group and closes the client; returns False if that took too long. Idempotent."""
         if self._made_anew is not None:
             self._made_anew.stop()
         stopped = await self._thread.stop(self._settings.stop_drain_ms_max + CLOSE_MS_MAX)
@@ -139,7 +151,7 @@ class KafkaMembership:
         return dict(self._teller.progress.standing(ends))
 
     def restart(self, topic_partition: int, offset: int) -> None:
-        """Another client comes behind a hand-over."""
+        """Restarts the reading, or replaces the client after a hand-over."""
         remedy = self._teller.progress.remedy(topic_partition, offset)
         if remedy == "another client":
             self._renew(self._topic.name)
@@ -174,7 +186,7 @@ class KafkaMembership:
         self._renewals += 1
 
     def _serve(self) -> None:
-        """One client's life, on the membership's thread."""
+        """Serves one client until it ends, on the membership's thread."""
         if not self._former_life_let_go():
             return
         renewals = self._renewals
@@ -196,13 +208,17 @@ class KafkaMembership:
                 self._teller.life.check()
             if not member.hand_over(lambda: self._turned(member)):
                 self._notices("kafka_drain_cut", patience_ms=self._settings.stop_drain_ms_max)
-            # The goodbye gives all of it to others: from here on nothing of a cut drain may leave any more.
+            # `close` gives all topic partitions to other members. After it, a drain that was cut must send nothing
+            # more.
             self._guard.membership_lost()
         finally:
             self._end(client, member, callbacks)
 
     def _former_life_let_go(self) -> bool:
-        """Waits once in a process, and never for long: one that is still there then is somebody else of this name. False: stopped meanwhile."""
+        """Waits for the previous incarnation to leave the group; returns False if stopped during the wait.
+
+        Waits once per process and for a bounded time. A member that remains longer is another process of the same name.
+        """
         former, self._former = self._former, None
         if former is None:
             return True
@@ -220,7 +236,8 @@ class KafkaMembership:
                 client.close()
             else:
                 self._notices("kafka_left_without_goodbye", reason=why)
-                # First: its close tells what it still holds, on the other thread, where it would wait for a drain beside the member's next life.
+                # Reset first: `close` reports remaining topic partitions on the other thread. There it would wait for a
+                # drain while the next client already serves.
                 callbacks.member = None
                 close_aside(client)
         finally:

@@ -1,11 +1,12 @@
-"""A revocation that waits for the topic partitions' owner, for a bounded time."""
+"""Revocation that waits a bounded time until the owner has drained the topic partitions."""
 
 from __future__ import annotations
 
 import threading
 
 GUARD_MARGIN_MS = 250
-"""Left of the guard when a drain ends, for the other topic partitions' next probe to be answered."""
+"""Rest of the membership lease when a drain ends, so that the next probe for the other topic partitions can be
+answered."""
 
 
 class PendingDrain:
@@ -27,15 +28,15 @@ class PendingDrain:
         self._done.set()
 
     def wait(self, now: int) -> bool:
-        """Blocks until it is done or its deadline; True when it was done."""
+        """Blocks until the drain is done or its deadline passes; returns whether it was done."""
         return self._done.wait(max(0, self._deadline_ms - now) / 1000)
 
 
 def drain_ms(drain_ms_max: int, guard_remaining_ms: int) -> int:
-    """How long a revocation may wait while nothing is polled, so that no probe's answer is read either.
+    """Returns how long a revocation may wait. Nothing is polled during it, so no probe's answer is read either.
 
-    A guard that lapses meanwhile would purge the records of the topic partitions that stay. One that has lapsed already
-    has nothing left to protect.
+    If the membership lease lapsed during the wait, records of the remaining topic partitions would be purged. A lease
+    that has lapsed before the drain needs no protection.
     """
     if guard_remaining_ms <= 0:
         return drain_ms_max

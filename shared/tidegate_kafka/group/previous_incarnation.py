@@ -1,9 +1,10 @@
-"""Whether the group still counts an earlier life of this process among its members: one that fell, and said no goodbye.
+"""Checks whether the group still counts a crashed previous incarnation of this process among its members.
 
-With the classic protocol a rebalance waits for every member that the coordinator knows, and who waits proves nothing: its commits lie behind its
-own join on one connection, of which brokers answer one request at a time. A process that comes back at once would begin a rebalance that waits
-for its own former session to run out, up to 6 s, and all guards lapse after 3 s (librdkafka 2.16, Kafka 4: each time, `kill, back at once`). So
-it joins later, when less is left of that session than of a guard.
+With the classic protocol a rebalance waits for every member that the coordinator knows. A waiting member proves
+nothing: its commits are queued after its join on one connection, and brokers answer one request at a time. If a process
+restarts at once, its join starts a rebalance that waits for its own former session, up to 6 s. All membership leases
+lapse after 3 s (librdkafka 2.16, Kafka 4: each time with `kill, back at once`). So the process joins later, when less
+of the former session is left than of a lease.
 """
 
 from __future__ import annotations
@@ -23,28 +24,30 @@ from tidegate_kafka.clients.connectivity import stranger_says
 from tidegate_kafka.clients.settings import KafkaSettings
 
 ANSWER_S_MAX: Final = 1.0
-"""Patience with one question; without an answer nobody waits."""
+"""Time-out of one query; without an answer the process does not wait."""
 OWNER_CHARACTERS: Final = 8
-"""Of a process's UUID, in its clients' ids."""
+"""Length of the process's UUID part in its clients' ids."""
 STARTED: Final = 19
-"""Of the fields behind the name in a process's `stat`: when it began, in ticks since the machine's boot."""
+"""Index of the start time after the name in a process's `stat`, in ticks since the machine's boot."""
 
 StrangerSays: TypeAlias = Callable[[KafkaSettings, Callable[[AdminClient], bool]], bool]
 
 
 def client_id(settings: KafkaSettings, node: str, owner: str) -> str:
-    """Returns the id of one process's clients: equal ones can loop in rebalances, and its next life knows it by its node's name.
+    """Returns the client id of one process.
+
+    Equal ids can cause endless rebalances. The node's name in it lets the next incarnation find this one.
 
     Args:
-        settings: Of the cluster; its `client_id` is what all ids begin with.
-        node: Its name, stable over restarts.
+        settings: Settings of the cluster; all ids begin with its `client_id`.
+        node: Node name, stable over restarts.
         owner: UUID of the process, as hex digits.
     """
     return f"{settings.client_id}-{node}-{owner[:OWNER_CHARACTERS]}"
 
 
 def process_age_ms() -> int:
-    """Returns for how long this process has been there; 0 where nobody says (not Linux): who takes it for younger waits for longer."""
+    """Returns the age of this process; 0 if unknown (not Linux), which makes the wait longer."""
     try:
         ticks = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[STARTED])
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
@@ -54,13 +57,13 @@ def process_age_ms() -> int:
 
 
 class PreviousIncarnation:
-    """Asked by a process that has not joined yet. Blocking, on its membership's thread.
+    """Query for a previous incarnation, before the process joins. Blocks; runs on the membership's thread.
 
     Args:
-        settings: Of the cluster, without the process's own client id.
-        node: The process's name.
-        begun_ms: When the process began, on the monotonic clock.
-        says: Asks a client that is made for the question.
+        settings: Settings of the cluster, without the process's own client id.
+        node: Node name.
+        begun_ms: Start of the process on the monotonic clock.
+        says: Runs the query with a probe client.
     """
 
     def __init__(self, settings: KafkaSettings, node: str, begun_ms: int, says: StrangerSays = stranger_says) -> None:
@@ -71,11 +74,13 @@ class PreviousIncarnation:
         self._id = re.compile(rf"{beginning}[0-9a-f]{{{OWNER_CHARACTERS}}}-{OWNER_ROLE}")
 
     def is_in_the_way(self, now_ms: int) -> bool:
-        """Whether others would have to wait for it for longer than their guards last. False where nobody can say: the process joins."""
+        """Whether other members would wait for it longer than their leases last. False if unknown: the process then
+        joins.
+        """
         return now_ms < self._until and self._says(self._settings, self._is_beside_others)
 
     def _is_beside_others(self, admin: AdminClient) -> bool:
-        """Whether the group has a member of this name and others besides."""
+        """Whether the group has a member of this node's name, and other members as well."""
         group = self._settings.group
         try:
             asked = admin.describe_consumer_groups([group], request_timeout=ANSWER_S_MAX)

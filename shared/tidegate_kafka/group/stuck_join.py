@@ -1,4 +1,6 @@
-"""A client that does not come into its group although brokers answer it: seen behind a broker's restart, while others joined at once."""
+"""Detects a client that does not join its group although brokers answer: seen after a broker's restart, while other
+clients joined.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,20 @@ from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_kafka.consumer.partition_flows import Client
 
 ASK_EVERY_MS: Final = 1_000
-"""How often a client outside of its group is asked whether it finds a broker. Its thread serves nothing then."""
+"""Interval of the query whether a client outside its group finds a broker. The client's thread has nothing to serve
+then."""
 
 
 class Joining:
-    """Whether the client is in its group, and for how long it has not come into it.
+    """Whether the client is in its group, and how long it has been outside.
 
-    What the brokers do not answer is no fault of the client's: while they are away, no time passes here; that it finds none although others do
-    is (`Connectivity`). With KIP-848 a member without a share is told nothing, so that nobody knows whether it has joined. Nor is one without a share
-    told that its session has run out (librdkafka 2.16), with neither protocol: whether it finds a broker is asked for as long as nothing proves it.
+    Time in which the client finds no broker does not count against it; that case is `Connectivity`'s. With KIP-848 a
+    member without a share gets no callback, so its join cannot be seen. With neither protocol does a member without a
+    share learn that its session has ended (librdkafka 2.16). So connectivity is queried as long as nothing proves the
+    membership.
 
     Attributes:
-        joined: The group has given the client its share, be it an empty one, and has not expelled it since.
+        joined: Whether the group has given the client a share, possibly an empty one, and has not expelled it since.
     """
 
     def __init__(self, settings: KafkaSettings, now_ms: int, others: OthersFind) -> None:
@@ -33,27 +37,28 @@ class Joining:
         self.joined = False
 
     def given(self, now_ms: int) -> None:
-        """It may be said again."""
+        """Records an assignment; may be repeated."""
         if not self.joined:
             self._reach = Connectivity(self._settings, self._others, now_ms)
         self.joined = True
 
     def proven(self, now_ms: int) -> None:
-        """The coordinator has confirmed it lately."""
+        """Records that the coordinator has confirmed the membership."""
         self._reach.heard(now_ms)
 
     def expelled(self, now_ms: int) -> None:
-        """It may be said again: no new time begins."""
+        """Records an expulsion. May be repeated; a repetition does not restart the time outside."""
         if self.joined:
             self._outside_since = now_ms
             self._reach = Connectivity(self._settings, self._others, now_ms, ASK_EVERY_MS)
         self.joined = False
 
     def is_overdue(self, client: Client, now_ms: int) -> bool:
-        """Asks now and then, as long as the client is outside, or nothing proves that it is not.
+        """Returns whether the join is overdue. Queries the brokers while the client is outside or its membership
+        unproven.
 
         Raises:
-            CutOff: It finds no broker, and others do.
+            CutOff: The client finds no broker, but other clients do.
         """
         if self._reach.look(client, now_ms) is False:
             self._outside_since = now_ms

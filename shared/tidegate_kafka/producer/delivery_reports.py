@@ -1,7 +1,7 @@
-"""Delivery reports: from the client's callbacks to those who wait, a whole batch at a time.
+"""Delivery reports: carries outcomes from the client's callbacks to the waiting callers, a whole batch at a time.
 
-One hop to the loop per message would cost more than the message (13 µs instead of 4); so the callbacks only collect, and
-what one `poll` brought goes over together. Nor has a message a future of its own: those that were handed over together have one.
+One hop to the loop per message would cost more than the message (13 µs instead of 4). So callbacks only collect, and
+the reports of one `poll` cross together. Messages that were handed over together share one future.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ NOT_YET: Final = NotProduced(UNAVAILABLE, "nothing is known yet")
 
 
 class Group:
-    """Records that were handed over together. On the loop alone.
+    """Records that were handed over together. Used on the loop only.
 
     Args:
-        size: How many.
-        settled: Told their outcomes, in their order, once there are all.
+        size: Number of records.
+        settled: Called with all outcomes in the order of the records, once the last one is known.
     """
 
     def __init__(self, size: int, settled: Settled) -> None:
@@ -35,7 +35,7 @@ class Group:
         self._open = size
 
     def settle(self, index: int, outcome: Outcome) -> None:
-        """Takes what became of one of them; told once for each."""
+        """Takes the outcome of one record; called once for each."""
         self._outcomes[index] = outcome
         self._open -= 1
         if self._open == 0:
@@ -43,19 +43,20 @@ class Group:
 
 
 Waiter: TypeAlias = tuple[Group, int]
-"""One of a group."""
+"""A group, and the index of one record in it."""
 
 
 BatchRefused: TypeAlias = Callable[[str, int, NotProduced], NotProduced]
-"""Returns the outcome of a record whose batch a broker refused: told its topic, the bytes of its value, and what the client said."""
+"""Returns the outcome of a record whose batch a broker refused, from its topic, its value's size and the client's
+error."""
 
 
 class Deliveries:
-    """Who waits for which report of one producer. `expect` and `give_up_on` are the sender's, the rest the poll thread's.
+    """Waiters for the reports of one producer. The sender calls `expect` and `give_up_on`, the poll thread the rest.
 
     Attributes:
-        fatal: The client has met an error after which it sends nothing more.
-        acknowledged: A broker has taken a record since this was set to False.
+        fatal: Whether the client met an error after which it sends nothing more.
+        acknowledged: Whether a broker has taken a record since this was set to False.
     """
 
     def __init__(self, post: Post, standstill: StalledPartitions, batch_refused: BatchRefused) -> None:
@@ -77,7 +78,9 @@ class Deliveries:
         self._waiting.discard(waiter)
 
     def report(self, waiter: Waiter, error: KafkaError | None, message: Message) -> None:
-        """The client's callback, bound to its waiter, who is waited for until the outcome is kept: what fails in between is for `abandon`."""
+        """The client's callback, bound to its waiter. The waiter is removed last, so that after a failure here
+        `abandon` still answers it.
+        """
         if error is None:
             self.acknowledged = True
             if self._standstill.suspects:
@@ -97,13 +100,13 @@ class Deliveries:
         self._waiting.discard(waiter)
 
     def pass_on(self) -> None:
-        """Sends what was collected to the loop, in one hop."""
+        """Sends the collected outcomes to the loop in one hop."""
         if self._reported:
             reported, self._reported = self._reported, []
             self._post(_resolve, reported)
 
     def abandon(self) -> None:
-        """The producer is gone and reports nothing more: the rest may or may not be in the log."""
+        """Answers the rest when the producer is gone. Those records may or may not be in the log."""
         rest = [(waiter, NotProduced(UNAVAILABLE, "the producer was dropped")) for waiter in tuple(self._waiting)]
         self._waiting.clear()
         self._reported.extend(rest)
@@ -120,8 +123,9 @@ def _resolve(reported: Sequence[tuple[Waiter, Outcome]]) -> None:
     for (group, index), outcome in reported:
         try:
             group.settle(index, outcome)
-        except Exception as failure:  # noqa: BLE001 - told to the loop below, once the others have theirs
+        except Exception as failure:  # noqa: BLE001 - raised to the loop below, after the other groups have their outcomes
             failures.append(failure)
     if failures:
-        # A bug of who waited. Without the rest of what one poll brought, other shards would wait for ever.
-        raise ExceptionGroup("who was told of deliveries failed", failures)
+        # A bug of one waiter. Raised last: waiters of the same poll would otherwise wait for ever, those of other
+        # shards too.
+        raise ExceptionGroup("callbacks for delivery outcomes failed", failures)

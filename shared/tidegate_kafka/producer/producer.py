@@ -1,13 +1,13 @@
-"""Publishes records: many in flight, one thread for the delivery reports, each outcome told to who asked.
+"""Publishes records: many in flight, one thread for the delivery reports, one outcome for each record.
 
-Two kinds. The guarded one carries what is irreversible outside tidegate: it sends only while the local guard holds, drops
-everything that is under way when the guard lapses, and gets a new client only once the guard holds again (DESIGN 3). The
-plain one carries what may repeat and harms nobody: dead letters, receipts, pokes.
+The guarded publisher carries records whose effect outside tidegate cannot be undone. It sends only while the membership
+lease holds. When the lease lapses, it drops all outstanding records, and it gets a new client only once the lease holds
+again. The plain publisher carries records that may repeat without harm: dead letters, receipts, wake-ups.
 
-A key without an explicit topic partition goes where Java's default partitioner would put it (murmur2); a record without
-a key goes to any.
+A key without an explicit topic partition goes to the one that Java's default partitioner chooses (murmur2). A record
+without a key goes to any.
 
-Where a broker refuses a batch a second client takes over that topic's records, one by one (`unbatched_topics.py`).
+After a broker refused a batch, a second client sends that topic's records one by one (`unbatched_topics.py`).
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ from tidegate_ports.bus import Notices, Settled
 from tidegate_ports.clock import Clock
 
 POLL_S = 0.05
-"""Reports wake the thread at once; this bounds how late it sees that the guard lapsed, far below the guard's length. While records wait
-and no broker is found it may be a second later (`Connectivity`), and half a second more where some have expired (`StalledPartitions`): others take over half
-a session behind the lapse, and a record's own life ends by then as well.
+"""Longest wait for reports, which wake the thread at once. It bounds how late the thread notices a lapsed membership
+lease. While records wait and no broker is found, the thread may notice it a second later (`Connectivity`), and half a
+second more after records expired (`StalledPartitions`). Other nodes take over half a session after the lapse, and a
+record's life ends by then too.
 """
 PURGE_MS_MAX = 2_000
-"""For the reports of purged records; they are local."""
+"""Time-out for the reports of purged records; they come from the client itself."""
 ANY_TOPIC_PARTITION = -1
 
 
 class ProducerClient(Protocol):
-    """The part of `confluent_kafka.Producer` that we use; tests fake it."""
+    """The part of `confluent_kafka.Producer` that is used; tests fake it."""
 
     def produce(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int, *, on_delivery: Any, headers: Any
@@ -70,10 +71,12 @@ def make_producer(settings: KafkaSettings, guarded: bool) -> ProducerClient:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One client and those who wait for its reports; both end together.
+    """One client and the waiters for its reports; both end together.
 
     Attributes:
-        held: The client, and none once it was let go.
+        held: List with the client; empty once the client was released.
+        deliveries: Waiters for its reports.
+        reach: Connectivity of the client.
     """
 
     held: list[ProducerClient]
@@ -86,7 +89,7 @@ class _Line:
 
 
 class KafkaPublisher:
-    """Implements the port `Publisher`; guarded when it is given a guard."""
+    """Implements the port `Publisher`; guarded when `guard_holds` is given."""
 
     def __init__(
         self,
@@ -115,17 +118,19 @@ class KafkaPublisher:
             self._one_by_one.refused_together if for_one_by_one is None else self._one_by_one.refused_alone
         )
         self._post = post_to(loop)
-        # Held around "look at the guard and hand over" and around "drop the client": nothing can slip into a client that
-        # was purged a moment ago. It is the loop's and the poll thread's, never held while anything waits.
+        # Held for "check the lease and hand over" and for "drop the client", so that no record enters a purged client.
+        # The loop and the poll thread take it, and neither waits while it holds it.
         self._lock = threading.Lock()
         self._line: _Line | None = None
         self._thread = ClientThread("tidegate-producer", self._serve, notices, settings.restart_wait_ms)
         self._alone: KafkaPublisher | None = None
-        """For the topics of `_one_by_one`; None where there were none yet, and of that publisher itself."""
+        """Publisher for the topics of `_one_by_one`; None before the first such topic, and inside that publisher."""
         self.polled_at_ms = clock.monotonic_ms()
 
     def start(self) -> None:
-        """Idempotent. The plain publisher takes records from now on, the guarded one while its guard holds."""
+        """Starts the thread. The plain publisher takes records from now on, the guarded one while the lease holds.
+        Idempotent.
+        """
         self.polled_at_ms = self._clock.monotonic_ms()
         if self._line is None and self._guard_holds is None:
             self._open()
@@ -134,7 +139,9 @@ class KafkaPublisher:
             self._alone.start()
 
     async def stop(self) -> bool:
-        """Waits for what is under way as long as a record lives, then closes; False when it took too long. Idempotent."""
+        """Waits for outstanding records as long as a record lives, then closes; returns False if it took too long.
+        Idempotent.
+        """
         ends = [self._thread.stop(self._settings.delivery_ms_max + CLOSE_MS_MAX)]
         if self._alone is not None:
             ends.append(self._alone.stop())
@@ -144,11 +151,13 @@ class KafkaPublisher:
         return await self.send(order)
 
     def send(self, order: Produce) -> asyncio.Future[Outcome]:
-        """Hands one record over and returns its outcome-to-be; thousands may be under way. From the loop."""
+        """Hands one record over and returns a future of its outcome. Thousands may be outstanding. Called on the
+        loop.
+        """
         told: asyncio.Future[Outcome] = self._loop.create_future()
 
         def settled(outcomes: Sequence[Outcome]) -> None:
-            if not told.done():  # Else nobody waits any more.
+            if not told.done():  # A cancelled caller waits no more.
                 told.set_result(outcomes[0])
 
         self.produce_many([order], settled)
@@ -165,7 +174,7 @@ class KafkaPublisher:
         if topic not in self._one_by_one:
             return self
         if self._alone is None and not self._thread.stopping:
-            # The host has no more threads, say; the next record finds some.
+            # Fails for example when the host has no thread left; the next record tries again.
             with suppress(KafkaException, RuntimeError):
                 self._alone = self._begun_alone()
         return self._alone or self
@@ -186,7 +195,7 @@ class KafkaPublisher:
         return alone
 
     def take(self, order: Produce, waiter: Waiter) -> NotProduced | None:
-        """Takes a record of a group, or says why not."""
+        """Takes one record of a group, or returns why it is refused."""
         with self._lock:
             return self._hand_over(order, waiter)
 
@@ -209,13 +218,13 @@ class KafkaPublisher:
             )
         except BufferError:
             line.deliveries.give_up_on(waiter)
-            return NotProduced(UNAVAILABLE, f"{self._settings.queue_records_max} records are under way; not sent")
+            return NotProduced(UNAVAILABLE, f"{self._settings.queue_records_max} records are outstanding; not sent")
         except KafkaException as failure:
             line.deliveries.give_up_on(waiter)
             line.deliveries.fatal = line.deliveries.fatal or failure.args[0].fatal()
             return not_produced(failure.args[0])
         except (OverflowError, TypeError, ValueError) as wrong:
-            # What no record can be: a number that is no topic partition's, a NUL in a name, half of a surrogate pair.
+            # Invalid in any record: a number of no topic partition, a NUL in a name, half of a surrogate pair.
             line.deliveries.give_up_on(waiter)
             return NotProduced(REFUSED, f"topic {order.topic!r}: {wrong}")
         return None
@@ -249,13 +258,16 @@ class KafkaPublisher:
         elif self._is_cut_off(line):
             self._drop("it found no broker, and a new client does")
         elif (place := self._standstill.look(self._clock.monotonic_ms())) is not None:
-            # What other topic partitions have under way comes to its end first: nothing of it is sent twice for this.
+            # The outstanding records of other topic partitions finish first, so that none of them is sent twice because
+            # of this.
             topic, number = place
             self._drop(f"records to {topic} [{number}] expire although it has a leader", GUARDED_MS_MAX)
 
     def _is_cut_off(self, line: _Line) -> bool:
-        """Asked only while records wait and none is taken, and on until it is known again that it finds one: of a suspicion that is left alone
-        the next outage, hours later, would be the proof.
+        """Whether the client is cut off from the brokers.
+
+        Queried while records wait and none is acknowledged, and then until the client is known to find a broker.
+        Otherwise an old suspicion would turn the next outage, hours later, into proof.
         """
         now = self._clock.monotonic_ms()
         if line.deliveries.acknowledged:
@@ -278,7 +290,7 @@ class KafkaPublisher:
         return line
 
     def _flush(self, line: _Line, patience_ms: int) -> None:
-        """Reports of what is under way, as long as the guard lets it be."""
+        """Waits for reports of outstanding records, as long as the membership lease holds."""
         until = self._clock.monotonic_ms() + patience_ms
         while len(line.deliveries) and self._clock.monotonic_ms() < until:
             line.client.poll(POLL_S)
@@ -287,11 +299,11 @@ class KafkaPublisher:
                 return
 
     def _drop(self, reason: str, patience_ms: int = 0) -> None:
-        """Purges what is queued and in flight, tells who waits, and lets the client go; takes nothing more meanwhile.
+        """Stops accepting records, purges queued and outstanding ones, reports their outcomes and releases the client.
 
         Args:
-            reason: For people.
-            patience_ms: With what is under way, before it is purged.
+            reason: Text for the log.
+            patience_ms: Time for outstanding records to finish before the purge.
         """
         with self._lock:
             line, self._line = self._line, None
@@ -307,10 +319,12 @@ class KafkaPublisher:
             close_in_background(line.held)
 
     def _hear_out(self, line: _Line) -> None:
-        """The reports of purged records. Not by the client's `flush`: a fatal error among them is raised, and it calls for the reports behind
-        it with that exception set, in which each of them fails.
+        """Collects the reports of purged records.
+
+        The client's `flush` is not used. It raises a fatal error among the reports and then calls the remaining
+        callbacks with that exception set, so each of them fails.
         """
         until = self._clock.monotonic_ms() + PURGE_MS_MAX
         while len(line.deliveries) and self._clock.monotonic_ms() < until:
-            with suppress(KafkaException):  # The client goes in any case.
+            with suppress(KafkaException):  # The client is dropped in any case.
                 line.client.poll(POLL_S)

@@ -1,9 +1,10 @@
-"""Topic partitions to which one client's records expire, one after another, although they have a leader.
+"""Detects topic partitions whose records expire at one client although they have a leader.
 
-The library can send to a broker for ever that leads a topic partition no more. It keeps the greatest leader epoch that it was told, and takes
-news with a lesser one for old ones: of a topic that was made anew, whose epochs begin at 0 again and whose leader is another broker, it learns
-nothing (librdkafka 2.16, issue 4898; `topic_recreation.py` tells the same of readers). News that overtake each other have the same end (issues 5430
-and 5593). All other topic partitions go on, so that nothing else shows it. Nothing but a new client helps.
+The library can send for ever to a broker that no longer leads a topic partition. It keeps the greatest leader epoch
+that it learned, and ignores metadata with a lower one. A recreated topic begins at epoch 0, possibly with another
+leader, so the client never learns of that leader (librdkafka 2.16; `topic_recreation.py` describes the same for
+readers). Metadata that arrives in the wrong order has the same effect. All other topic partitions continue, so no other
+sign shows the fault. Only a new client helps.
 """
 
 from __future__ import annotations
@@ -19,28 +20,28 @@ from tidegate_kafka.clients.connectivity import stranger_says
 from tidegate_kafka.clients.settings import KafkaSettings
 
 ASK_EVERY_MS: Final = 5_000
-"""How often somebody is asked for one leader at most."""
+"""Shortest gap between two queries for a leader."""
 ASK_S_MAX: Final = 0.5
-"""Patience with the answer, a connection included. It holds the client's thread up."""
+"""Time-out of the query, connection included. It blocks the client's thread."""
 PATIENCE_MS: Final = 15_000
-"""A leader is told for so long before it counts: longer than any record lives, so that one of those that expired was handed over meanwhile, and
-longer than brokers name one that has fallen (9 s).
+"""Time that a leader must have been reported before it counts. It exceeds the life of any record, so that an expired
+record was handed over within it. It also exceeds the 9 s for which brokers still name a dead leader.
 """
 PATIENCE_MS_MAX: Final = 3_600_000
-"""Where a new client changed nothing (too few replicas are in sync, the leader is out of this host's reach) the next one comes after twice as
-long, and so on up to this.
+"""Upper bound of the doubled patience. If a new client does not help, the next one comes after twice the time. Causes
+are too few replicas in sync, or a leader that this host cannot reach.
 """
 PLACES_MAX: Final = 1_000
-"""More at a time are no fault of a client's; the oldest are forgotten."""
+"""Most suspected topic partitions; with more, the client is not the cause. The oldest are forgotten."""
 
 Place: TypeAlias = tuple[str, int]
 """Topic and topic partition."""
 HasLeader: TypeAlias = Callable[[KafkaSettings, Place], bool]
-"""Whether a client that was made just now is told of a leader of a topic partition. Blocking, `ASK_S_MAX` at most."""
+"""Returns whether a newly created client learns of a leader for a topic partition. Blocks for `ASK_S_MAX` at most."""
 
 
 def has_leader(settings: KafkaSettings, place: Place) -> bool:
-    """Asks a stranger: what the client in doubt knows is what is in doubt."""
+    """Queries with a probe client: the metadata of the suspected client is in doubt."""
     topic, number = place
 
     def is_told(stranger: AdminClient) -> bool:
@@ -55,10 +56,12 @@ def has_leader(settings: KafkaSettings, place: Place) -> bool:
 
 @dataclass(slots=True)
 class _Standing:
-    """Attributes:
-    has_expired: A record has, since the leader was asked for last.
-    led_since: There was a leader whenever it was asked for, since then.
-    renewals: Clients that were made for it without a record being taken.
+    """State of one suspected topic partition.
+
+    Attributes:
+        has_expired: Whether a record has expired since the leader was last queried.
+        led_since: Start of the time in which every query found a leader.
+        renewals: Clients created because of it since a record was last acknowledged.
     """
 
     has_expired: bool = False
@@ -67,7 +70,7 @@ class _Standing:
 
 
 class StalledPartitions:
-    """Of one publisher, whose clients follow each other; on its thread."""
+    """Suspected topic partitions of one publisher, over all of its clients; used on its thread."""
 
     def __init__(self, settings: KafkaSettings, has_leader: HasLeader) -> None:
         self._settings = settings
@@ -78,18 +81,20 @@ class StalledPartitions:
 
     @property
     def suspects(self) -> bool:
-        """Some have not been acknowledged since they expired: what is acknowledged is to be told."""
+        """Whether records of some topic partitions expired and none was acknowledged since; acknowledgements must be
+        reported.
+        """
         return bool(self._places)
 
     def begin_again(self) -> None:
-        """There is a new client: what the one before it could not deliver says nothing of this one."""
+        """Registers a new client. Failures of the former client do not count against it."""
         for standing in self._places.values():
             standing.has_expired, standing.led_since = False, None
 
     def expired(self, topic: str, topic_partition: int) -> None:
-        """A record was not acknowledged within its life."""
+        """Records that a record was not acknowledged within its life."""
         if topic_partition < 0:
-            return  # The client did not even know where it belongs.
+            return  # The client did not even know the topic partition.
         self._places.setdefault((topic, topic_partition), _Standing()).has_expired = True
         while len(self._places) > PLACES_MAX:
             del self._places[next(iter(self._places))]
@@ -98,20 +103,22 @@ class StalledPartitions:
         self._places.pop((topic, topic_partition), None)
 
     def look(self, now_ms: int) -> Place | None:
-        """Returns a topic partition for whose sake another client is to be made. Asks for one leader at most, now and then."""
+        """Returns a topic partition that requires a new client, or None. Queries at most one leader, at most every
+        `ASK_EVERY_MS`.
+        """
         if not self._places or now_ms < self._next_at:
             return None
         suspected = [place for place, standing in self._places.items() if standing.has_expired]
         if not suspected:
             return None
         self._next_at = now_ms + ASK_EVERY_MS
-        # One until it is clear about it: a new client serves them all. Those for which it did not come last.
+        # Stay with one until it is decided: a new client serves all. Those that a new client did not help come last.
         place = min(suspected, key=lambda each: self._places[each].renewals)
         standing = self._places[place]
         standing.has_expired = False
         if not self._has_leader(self._settings, place):
             standing.led_since = None
-            self._places[place] = self._places.pop(place)  # Behind all others.
+            self._places[place] = self._places.pop(place)  # Moves to the end of the queue.
         elif standing.led_since is None:
             standing.led_since = now_ms
         elif now_ms - standing.led_since >= min(self._patience_ms << standing.renewals, PATIENCE_MS_MAX):

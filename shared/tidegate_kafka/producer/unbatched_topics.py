@@ -1,8 +1,9 @@
-"""Topics whose records go one by one, because a broker has refused a batch of them.
+"""Topics whose records are sent one by one because a broker refused a batch of them.
 
-Brokers take or refuse a batch as a whole: they bound its size (`max.message.bytes` of the topic), and refuse it for one record that is not valid
-there, such as one without a key where the topic is compacted. The library (librdkafka 2.16; not so Java's client) neither divides it nor says which
-record it was. What is due together would be refused together, as often as it is tried.
+Brokers take or refuse a batch as a whole. They bound its size (the topic's `max.message.bytes`) and refuse it because
+of one invalid record, such as one without a key in a compacted topic. The library (librdkafka 2.16, unlike Java's
+client) neither splits the batch nor says which record is invalid. Records that are due together would be refused
+together, at every retry.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from tidegate_kafka.clients.error_codes import UNAVAILABLE
 from tidegate_kafka.clients.settings import KafkaSettings
 
 BATCH_BYTES_MAX: Final = 1_000_000
-"""The library's own `batch.size`: a record that is larger has a batch for itself in any case."""
+"""The library's own `batch.size`: a larger record has its own batch in any case."""
 TOPICS_MAX: Final = 10_000
-"""More are no topics of one cluster; the oldest are forgotten, and found out again."""
+"""Most topics remembered. When there are more, the oldest are forgotten and detected again."""
 
 
 class OneByOne:
-    """Of one publisher. Its threads tell, the loop asks."""
+    """Topics of one publisher. Its threads report refusals; the loop queries."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,22 +32,24 @@ class OneByOne:
         return topic in self._topics
 
     def refused_together(self, topic: str, size: int, refused: NotProduced) -> NotProduced:
-        """Returns the outcome of a record that was refused, maybe for what lay beside it."""
+        """Returns the outcome of a record whose batch was refused, perhaps because of another record."""
         if size >= BATCH_BYTES_MAX:
             return refused
         with self._lock:
             self._topics[topic] = None
             while len(self._topics) > TOPICS_MAX:
                 del self._topics[next(iter(self._topics))]
-        return NotProduced(UNAVAILABLE, f"{refused.message}; the next time it goes without others")
+        return NotProduced(UNAVAILABLE, f"{refused.message}; the next time it is sent alone")
 
     def refused_alone(self, topic: str, _: int, refused: NotProduced) -> NotProduced:
-        """The same of one that lay alone. It may be what spoiled the batches: the topic's records go together again."""
+        """Returns the outcome of a record that was refused alone. It may have spoiled the batches, so batches are tried
+        again.
+        """
         with self._lock:
             self._topics.pop(topic, None)
         return refused
 
 
 def one_by_one(settings: KafkaSettings) -> KafkaSettings:
-    """For a producer of which each record is a batch by itself."""
+    """Returns the settings of a producer that sends each record as a batch of one."""
     return settings.model_copy(update={"extra": {**settings.extra, "batch.num.messages": "1"}})

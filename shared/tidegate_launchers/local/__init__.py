@@ -1,1 +1,1 @@
-"""Launcher `local`: programs as processes of the node's machine, each under a supervisor."""
+"""Launcher `local`: runs programs as processes of the node's host, each under a supervisor."""

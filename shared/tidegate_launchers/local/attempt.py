@@ -1,6 +1,6 @@
-"""One attempt as the operating system shows it: does it live, signal it, and what its end means.
+"""One attempt as the operating system shows it: whether it lives, signals to it, and the meaning of its end.
 
-Used by the local launcher, from any node process of the host.
+Used by the local launcher, in any node process of the host.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MARKER_NAME: Final = MARKER_VARIABLE.encode()
 
 
 class Watch:
-    """Looks at one attempt's processes. All methods block for milliseconds.
+    """Checks one attempt's processes. All methods block for milliseconds.
 
     Args:
-        folder: The attempt's folder.
-        boot_id: This boot: records of another one are about processes that cannot exist any more.
+        folder: Folder of the attempt.
+        boot_id: Id of the present boot; processes recorded under another boot id cannot exist any more.
     """
 
     def __init__(self, folder: RunFolder, boot_id: str) -> None:
@@ -35,18 +35,20 @@ class Watch:
         self._marker = os.fsencode(f"{MARKER_VARIABLE}={folder.path}")
         self._boot_id = boot_id
         self._left: frozenset[int] = frozenset()
-        """Pids of what outlived the program, at the last look."""
+        """Pids of processes that outlived the program, at the last check."""
 
     def presence(self) -> Literal["alive", "quiet", "gone"]:
-        """Says whether anything of the attempt lives; "quiet" while only its supervisor does, about to write the end."""
+        """Returns whether any process of the attempt lives; "quiet" if only its supervisor does, which is about to
+        write the end.
+        """
         record = self._folder.record()
         if record is None:
-            # Nothing has started here; or somebody has removed the folder of what runs.
+            # Nothing was started here, or the folder was removed while the program runs.
             return "alive" if self._marker in living(MARKER_NAME).carried else "gone"
         if record.boot_id != self._boot_id:
             return "gone"
-        # The cheap questions first: all of /proc is read only once the program itself, and what was seen of it last, has ended. What it has left
-        # behind, a daemon say, may stay for weeks.
+        # Cheap checks first. All of /proc is read only once the program and its known leftovers have ended; a leftover
+        # daemon may live for weeks.
         if is_alive(record.pid, record.started) or self._is_left(record):
             return "alive"
         if self._folder.exit() is None and is_alive(record.supervisor_pid, record.supervisor_started):
@@ -62,7 +64,7 @@ class Watch:
         return False
 
     def lives_elsewhere(self) -> str | None:
-        """Returns the folder under which something of the attempt lives that has no record here; None when nothing is seen."""
+        """Returns the folder of a living process of the attempt that has no record here; None if there is none."""
         run, attempt = self._folder.path.parts[-2:]
         folders = (Path(os.fsdecode(each.removeprefix(MARKER_NAME + b"="))) for each in living(MARKER_NAME).carried)
         return next((str(path) for path in folders if path.parts[-2:] == (run, attempt)), None)
@@ -72,12 +74,13 @@ class Watch:
         return record if record is not None and record.boot_id == self._boot_id else None
 
     def request_cancel(self, grace_s: float) -> float | None:
-        """Makes the request durable and returns how many seconds of the grace are left, counted from the first one.
+        """Stores the request durably and returns the seconds of grace left, counted from the first request.
 
-        None when there is no folder: no submission has begun here, and no folder is made for one that runs elsewhere.
+        Returns None if there is no folder: no submission has begun here, and a program that runs elsewhere gets no
+        folder.
 
         Raises:
-            OSError: It cannot be written, and without it the attempt might still start.
+            OSError: The request cannot be written, and the attempt might still start.
         """
         if not self._folder.path.is_dir():
             return None
@@ -87,31 +90,33 @@ class Watch:
             try:
                 self._folder.write_cancel(now)
             except OSError:
-                # A disk that is full, of what this very program writes perhaps. Whoever goes on with it begins the grace anew.
+                # The disk is full, perhaps because of this program. A later cancel then restarts the grace.
                 if self._folder.record() is None:
                     raise
             first = now
-        # A wall clock, because the request outlives processes; one that was set back must not lengthen the grace.
+        # Wall clock, because the request outlives processes. A clock that was set back must not lengthen the grace.
         return max(0.0, grace_s - max(0, now - first) / 1000)
 
     def ask_to_end(self) -> None:
-        """Sends SIGTERM once, however many nodes ask: a second one would cut off what the program does about the first.
+        """Sends SIGTERM once, however many nodes ask. A second SIGTERM would interrupt the program's reaction to the
+        first.
 
-        The lock lasts until `told` is there. Without it, a node could ask between the signal and that file, and send another one.
+        The lock is held until the file `told` exists. Otherwise a node could ask between the signal and the file, and
+        send another SIGTERM.
         """
         with self._folder.locked():
             if not self._folder.told.exists():
                 self.send(signal.SIGTERM)
-                with contextlib.suppress(OSError):  # A full disk must not keep it from being killed.
+                with contextlib.suppress(OSError):  # A full disk must not prevent a later kill.
                     self._folder.told.touch(FILE_MODE)
 
     def send(self, what: signal.Signals) -> None:
-        """Signals the group at once, then everything that left it: PySpark's worker daemon has a group of its own."""
+        """Signals the process group, then all processes that left it: PySpark's worker daemon has its own group."""
         record = self._record_of_this_boot()
         if record is None:
             return
         found = members(record.pid, record.started, self._marker)
-        # A process that is gone is what we want; one that we may not signal shows as alive at the next look.
+        # A process that has ended needs no signal. One that cannot be signalled shows as alive at the next check.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if any(facts.group == record.pid for facts in found):
                 os.killpg(record.pid, what)
@@ -121,9 +126,9 @@ class Watch:
                     os.kill(facts.pid, what)
 
     def ended(self) -> Ended:
-        shutil.rmtree(self._folder.scratch, ignore_errors=True)  # What Spark could not clean up when it was killed.
+        shutil.rmtree(self._folder.scratch, ignore_errors=True)  # Spill files that a killed Spark could not remove.
         record, ended = self._folder.record(), self._folder.exit()
-        # Before the gate both are accidents like any other: whatever it was, nothing of it is left.
+        # Before the gate both cases are transient: no process of the attempt is left.
         if record is None:
             return Ended(None, None, "transient", "it never started on this host")
         if ended is None:
@@ -133,9 +138,11 @@ class Watch:
 
 
 def _meaning(ended: Exit, last_words: str, last_lines: str) -> Ended:
-    """After the gate only the wrapper's report counts: a user's program may exit with 79 as well."""
+    """Returns the meaning of an end. Valid before the gate; after it only the wrapper's report counts, because a user's
+    program may exit with 79 too.
+    """
     if ended.signal is not None:
-        # The code that a shell would give: a run's record has room for a code only, and "no code" says nothing.
+        # The code that a shell would report: a run's record has room for a code only.
         code = SIGNAL_BASE + ended.signal
         return Ended(code, ended.signal, "transient", last_words or f"ended by signal {ended.signal}", last_lines)
     code = ended.code or 0

@@ -1,4 +1,6 @@
-"""Command line and environment of a program under the wrapper. Pure but for looking at what is installed."""
+"""Command line and environment of a program under the wrapper. Pure, except that it checks installed packages and
+programs.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +19,26 @@ from tidegate_ports.common.refused_conf import DEPLOY_MODE, refused_conf
 from tidegate_ports.launcher import Launch, LaunchRejected, ProgramType
 
 SMALL_VALUE_CHARACTERS_MAX = 1024
-"""Longer context values are in the context's file only: environment and conf are for what one types into a shell."""
+"""Longest value passed in environment and conf, which suit values typed in a shell. Longer values are in the context
+file only."""
 
 REMOTE_VARIABLE = "SPARK_REMOTE"
-"""By which a program is a client of a Spark Connect server."""
+"""Variable that makes a program a client of a Spark Connect server."""
 
 MARKER_VARIABLE = "TIDEGATE_RUN_FOLDER"
-"""Environment variable that only the processes of one attempt carry, by which they are found and killed. Its value is
+"""Environment variable that only the processes of one attempt carry; it serves to find and kill them. Its value is
 the attempt's folder and not its name: two stacks on one host may have the same run id."""
 
 SUPERVISOR_VARIABLE = "TIDEGATE_SUPERVISED_FOLDER"
-"""Likewise of an attempt's supervisor, from before there is a program. A name of its own: nobody kills it with the program."""
+"""The same for an attempt's supervisor, set before the program exists. The name differs, so that a kill of the program
+spares the supervisor."""
 
 
 def program_command(launch: Launch, settings: LocalSettings, folder: RunFolder) -> list[str]:
     """Returns the argument list that starts the wrapper around the user's file.
 
     Raises:
-        LaunchRejected: Spark or Java is missing, or the conf asks for what this launcher cannot watch.
+        LaunchRejected: Spark or Java is missing, or the conf demands a mode that this launcher cannot watch.
     """
     wrapper = str(package_folder("tidegate_spark") / "run_program.py")
     match launch.program_type:
@@ -49,7 +53,7 @@ def program_command(launch: Launch, settings: LocalSettings, folder: RunFolder) 
 
 
 def require_runnable(program_type: ProgramType, conf: Mapping[str, str], settings: LocalSettings) -> None:
-    """Raises LaunchRejected: no program of this type and with this conf can be started here, whatever its file is."""
+    """Raises LaunchRejected if no program of this type with this conf can start here, whatever its file is."""
     if program_type == "pyspark":
         _require_client_mode(conf)
         _spark_home(settings)
@@ -62,24 +66,24 @@ def _require_client_mode(conf: Mapping[str, str]) -> None:
 
 
 def spark_conf(launch: Launch, settings: LocalSettings, folder: RunFolder) -> dict[str, str]:
-    """Merges the launcher's defaults, the user's conf above them, and the run's values above all.
+    """Merges three levels: the launcher's defaults, the user's conf, and the run's values, which win.
 
     Raises:
-        LaunchRejected: The conf wants the driver on a cluster, out of this launcher's sight.
+        LaunchRejected: The conf puts the driver on a cluster, where this launcher cannot watch it.
     """
     _require_client_mode(launch.conf)
-    # Spark refuses master and mode where the program is a client of a Spark Connect server.
+    # Spark refuses master and deploy mode for a client of a Spark Connect server.
     is_remote = "spark.remote" in {**settings.spark_conf, **launch.conf} or REMOTE_VARIABLE in launch.env
-    # Whoever names flags of the JVM there may name what ours contradict.
+    # User-chosen JVM flags may contradict ours, so ours are left out then.
     chooses_flags = "spark.driver.defaultJavaOptions" in launch.conf
     return {
         **({} if is_remote else {"spark.master": settings.spark_master}),
         **({} if chooses_flags else {"spark.driver.extraJavaOptions": settings.driver_java_options}),
         **settings.spark_conf,
         **launch.conf,
-        # Said also where nobody asks for another one: a spark-defaults.conf that the host has may.
+        # Set even without a request for another mode: a spark-defaults.conf of the host may contain one.
         **({} if is_remote else {DEPLOY_MODE: "client"}),
-        # The JVM cannot forget its environment as the wrapper does; Python workers at least do not get the token.
+        # The JVM keeps its environment, unlike the wrapper. At least its Python workers do not receive the token.
         "spark.executorEnv.TIDEGATE_RUN_TOKEN": "",
         **{f"spark.tidegate.{name}": value for name, value in small_values(launch, folder).items()},
     }
@@ -88,13 +92,13 @@ def spark_conf(launch: Launch, settings: LocalSettings, folder: RunFolder) -> di
 def program_environment(
     launch: Launch, settings: LocalSettings, folder: RunFolder, inherited: Mapping[str, str]
 ) -> dict[str, str]:
-    """Returns the program's whole environment: what may pass from the node's, the user's, and the run's above all."""
+    """Returns the program's environment: permitted variables of the node, the user's, and the run's, which win."""
     environment = {
         name: value
         for name, value in inherited.items()
         if any(fnmatchcase(name, pattern) for pattern in settings.environment_patterns)
     }
-    # Not the node's own one: the launcher names a master, and with both Spark refuses every program.
+    # Drop the node's own value: the launcher sets a master, and Spark refuses a program with both.
     environment.pop(REMOTE_VARIABLE, None)
     environment |= launch.env
     environment |= {f"TIDEGATE_{name.upper()}": value for name, value in small_values(launch, folder).items()}
@@ -107,19 +111,19 @@ def program_environment(
         "TIDEGATE_REPORT_WAIT_S": f"{settings.report_wait_s:g}",
         "PYTHONPATH": _python_path(environment.get("PYTHONPATH", "")),
     }
-    environment.setdefault("PYTHONUNBUFFERED", "1")  # A log that one follows, and that is whole after a kill.
+    environment.setdefault("PYTHONUNBUFFERED", "1")  # The log can be followed, and is complete after a kill.
     if launch.program_type == "pyspark":
         if launch.conf.get("spark.master", settings.spark_master).startswith("local"):
-            # A laptop's own name often does not resolve, or to an address that a VPN has taken away.
+            # A laptop's own name often does not resolve, or resolves to an address that a VPN has removed.
             environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         if "spark.local.dir" not in launch.conf:
             environment.setdefault("SPARK_LOCAL_DIRS", str(folder.scratch))
         environment.setdefault("PYSPARK_PYTHON", settings.python)
-        # Of a version with the workers', as without us.
+        # The same interpreter as the workers', as without tidegate.
         environment.setdefault("PYSPARK_DRIVER_PYTHON", environment["PYSPARK_PYTHON"])
-        # The small JVM that only builds the driver's command line.
+        # For the small JVM that only builds the driver's command line.
         environment.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        environment["SPARK_HOME"] = str(_spark_home(settings))  # That of the spark-submit which is started.
+        environment["SPARK_HOME"] = str(_spark_home(settings))  # Matches the spark-submit in the command.
     return environment
 
 
@@ -145,7 +149,7 @@ def small_values(launch: Launch, folder: RunFolder) -> dict[str, str]:
 
 
 def package_folder(package: str) -> Path:
-    """Returns where an installed package lies, without importing it."""
+    """Returns the folder of an installed package without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise LaunchRejected("config", f"the Python package {package} is not installed on this node")
@@ -180,7 +184,7 @@ def _path(text: str | None) -> Path | None:
 def _python_path(inherited: str) -> str:
     """Makes `tidegate_spark` importable for the program and for Spark's Python workers.
 
-    Not from site-packages, which the interpreter finds anyhow: on PYTHONPATH it would come before the standard library.
+    Skips site-packages, which the interpreter searches anyway: on PYTHONPATH it would come before the standard library.
     """
     root = str(package_folder("tidegate_spark").parent)
     installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}

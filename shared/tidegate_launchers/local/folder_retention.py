@@ -1,9 +1,11 @@
-"""Removes the folders of attempts that ended: by age, and where they take more room than they may: first those of runs that have more than
-a tenth of it, the largest first, then the oldest.
+"""Removes the folders of ended attempts by age, and by size when they exceed their room.
 
-Nobody needs such a folder but people who read its logs: what the attempt came to is in the store once its owner has seen the end. So
-that owners see it first, whoever asks says up to when they have, and no age is less than `AGE_S_MIN`; a folder that records no end goes
-by age alone, and never while anything of the attempt lives. In a data folder that several hosts mount each looks after its own.
+By size, folders of runs that use more than a tenth of the room go first, the largest run first, then the oldest.
+
+Only readers of logs need these folders: the attempt's result is in the store once its owner has seen the end. So that
+owners see it first, the caller states up to which time they have, and no folder goes before `AGE_S_MIN`. A folder
+without a recorded end goes by age alone, and no folder goes while a process of the attempt lives. In a data folder that
+several hosts mount, each host removes only its own folders.
 """
 
 from __future__ import annotations
@@ -24,24 +26,27 @@ from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.run_folders import Swept
 
 AGE_S_MIN: Final = 3_600.0
-"""A run whose folder went before its owner saw the end would be told as one that never started here."""
+"""Least age of a removed folder. If a folder went before the run's owner saw the end, the run would be reported as
+never started here."""
 SHARE_MAX: Final = 0.1
-"""Of the room for all runs, up to which the folders of one run count: an endless log would be the end of all others."""
+"""Share of the room up to which one run's folders count. Otherwise one endless log would push out the folders of all
+other runs."""
 GOING: Final = ".going-"
-"""What a folder's name begins with while it is removed: nobody reads half of one."""
+"""Prefix of a folder's name during its removal, so that no reader finds half a folder."""
 BLOCK_BYTES: Final = 512
 """Unit of `st_blocks` (POSIX)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One folder.
+    """Folder of one attempt.
 
     Attributes:
-        record: Which processes it was; None where none was started.
-        since_s: When it ended, in epoch seconds; where that is not recorded, when something in it last changed.
+        folder: The folder.
+        record: Record of its processes; None if none was started.
+        since_s: End in epoch seconds; without a recorded end, the last change of any file in it.
         has_ended: Whether its end is recorded.
-        size: Room on the disk, in bytes.
+        size: Size on the disk, in bytes.
     """
 
     folder: RunFolder
@@ -79,7 +84,8 @@ class LocalKeeping:
 
     def _sweep(self, now_s: float, seen_through_s: float) -> Swept:
         attempts = sorted(self._attempts(), key=lambda each: each.since_s)
-        # After the list: what began since then is not in it, and of what is in it nothing that is gone now can come back.
+        # Read after the list: attempts that begin later are not in the list, and a dead attempt in it cannot come
+        # alive.
         alive = living(MARKER_VARIABLE.encode())
         left = sum(each.size for each in attempts)
         kept, removed, removed_bytes = len(attempts), 0, 0
@@ -88,7 +94,7 @@ class LocalKeeping:
         share = int(room * SHARE_MAX)
         of_run = _sizes_by_run(attempts)
 
-        # What one run has beyond its share pushes out nothing of others: it goes itself, or stays and is not counted.
+        # The part of a run above its share does not push out other runs: its own folders go, or they stay uncounted.
         counted = sum(min(size, share) for size in of_run.values())
         largest_first = sorted(attempts, key=lambda each: (-of_run[each.run], each.since_s))
         for attempt in [*(each for each in largest_first if of_run[each.run] > share), *attempts]:
@@ -112,14 +118,14 @@ class LocalKeeping:
         for run in _folders_in(self._runs):
             for path in _folders_in(run):
                 if path.name.startswith(GOING):
-                    _remove(path)  # Somebody fell at it.
+                    _remove(path)  # An earlier removal was interrupted.
                 elif (attempt := self._attempt_in(RunFolder(path))) is not None:
                     yield attempt
 
     def _attempt_in(self, folder: RunFolder) -> _Attempt | None:
         try:
             record, ended = folder.record(), folder.exit()
-        except OSError:  # Damaged, or of another release: somebody has to look at it.
+        except OSError:  # Damaged, or of another release: left for an operator.
             return None
         if record is not None and record.host != self._settings.host:
             return None
@@ -141,12 +147,12 @@ def _folders_in(path: Path) -> list[Path]:
 
 
 def _size_of(path: Path) -> tuple[int, float]:
-    """Returns what a folder and all in it take on the disk, and when the newest of it last changed."""
+    """Returns the size of a folder with all its files on the disk, and the time of the newest change."""
     size, changed_s = 0, 0.0
     for folder, _, files in os.walk(path):
         for name in (".", *files):
-            with contextlib.suppress(OSError):  # Gone meanwhile.
-                found = os.lstat(f"{folder}/{name}")  # A Path for each of 100,000 files takes seconds.
+            with contextlib.suppress(OSError):  # Removed since the walk.
+                found = os.lstat(f"{folder}/{name}")  # A Path for each of 100,000 files would take seconds.
                 size += found.st_blocks * BLOCK_BYTES
                 changed_s = max(changed_s, found.st_mtime)
     return size, changed_s
@@ -162,7 +168,9 @@ def _lives(attempt: _Attempt, alive: Living, boot: str) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """First out of everybody's sight, so that nobody reads a record without its end; then for good, now or at the next look."""
+    """Renames the folder, so that no reader finds a record without its end, then deletes it; a later sweep deletes
+    leftovers.
+    """
     going = path if path.name.startswith(GOING) else path.with_name(GOING + path.name)
     with contextlib.suppress(OSError):
         if going != path:
@@ -171,14 +179,16 @@ def _remove(path: Path) -> None:
         if going.exists():
             _open_up(going)
             shutil.rmtree(going, ignore_errors=True)
-        path.parent.rmdir()  # The run's own, once it is empty.
+        path.parent.rmdir()  # The run's folder; fails unless it is empty.
 
 
 def _open_up(path: Path) -> None:
-    """A program may have left folders in which nobody may write, as a cache of Go's modules has: what lies in those cannot be removed."""
+    """Makes all folders writable: a program may leave read-only folders, such as Go's module cache, whose files cannot
+    be deleted.
+    """
     path.chmod(FOLDER_MODE)
     for folder, inner, _ in os.walk(path):
-        for name in inner:  # Before they are walked through.
+        for name in inner:  # Before the walk enters them.
             each = Path(folder, name)
             if not each.is_symlink():
                 each.chmod(FOLDER_MODE)

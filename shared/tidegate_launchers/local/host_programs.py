@@ -1,4 +1,4 @@
-"""The programs of this host, for a node that ends and takes the host along: a container goes with its first process."""
+"""Programs of this host, for a node whose end also ends the host: a container stops with its first process."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from tidegate_launchers.local.settings import LocalSettings
 
 
 class LocalPrograms:
-    """Implements `tidegate_ports.host_programs.HostPrograms` for the local launcher, by what processes carry: a supervisor from its start
-    on, a program from its own. What a program leaves behind when it has ended is none. Where the system does not tell a
-    process's environment (macOS), there are none.
+    """Implements `tidegate_ports.host_programs.HostPrograms` for the local launcher.
+
+    It finds attempts by the variables that processes carry: a supervisor from its start, a program from its own start.
+    Processes that outlive their program do not count. Where the system does not show a process's environment (macOS),
+    it finds none.
     """
 
     def __init__(self, settings: LocalSettings) -> None:
@@ -30,9 +32,9 @@ class LocalPrograms:
         return sum(1 for _ in self._folders())
 
     def ask_to_end(self) -> None:
-        """See the port. Nothing of a cancel is written down: the attempt ends as one that its host had to end."""
+        """See the port. No cancel is recorded: the attempt ends as one that its host had to end."""
         for folder in self._folders():
-            # Without a record it is being started: it is asked at a later look.
+            # Without a record the attempt is still being started; a later call asks it.
             if folder.path not in self._asked and _is_started(folder):
                 self._asked.add(folder.path)
                 Watch(folder, self._boot_id).send(signal.SIGTERM)
@@ -55,12 +57,12 @@ def _folder_of(carried: bytes) -> Path:
 def _is_started(folder: RunFolder) -> bool:
     try:
         return folder.record() is not None
-    except OSError:  # Nothing can be sent by it, and others are to be asked all the same.
+    except OSError:  # No signal can be sent with this record; the other programs are still asked.
         return False
 
 
 def _has_ended(folder: RunFolder) -> bool:
     try:
         return folder.exit() is not None
-    except OSError:  # It lives.
+    except OSError:  # Counts as alive.
         return False

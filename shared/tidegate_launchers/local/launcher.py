@@ -1,8 +1,8 @@
-"""The local launcher: programs on the node's own host, each under a supervisor that outlives the node.
+"""The local launcher: runs programs on the node's own host, each under a supervisor that outlives the node.
 
-Nothing about a run is kept in this object, but that it is being submitted: submit, look-up, wait and cancel read the attempt's folder and the process
-table, so that a node takes over another's runs as if they were its own. What it does not promise: exclusivity across
-hosts, which is the start gate's; and that a program which was killed together with its supervisor has a known exit code.
+This object keeps no state about runs, except which submissions are in progress. All calls read the attempt's folder and
+the process table, so a node takes over another node's runs as its own. Two things are not promised: exclusivity across
+hosts, which the start gate ensures; and an exit code for a program that was killed together with its supervisor.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from tidegate_ports.launcher import (
 from tidegate_ports.run_folders import LogPaths
 
 EXIT_FILE_WAIT_S = 60.0
-"""How long a program that is gone may lack its exit.json while the supervisor lives: one fsync on a busy disk, or a disk that is full for a
-while (the supervisor tries again).
+"""Longest wait for exit.json after the program's end while the supervisor lives. Causes: an fsync on a busy disk, or a
+full disk, on which the supervisor retries.
 """
 
 THREADS_MAX = 16
-"""Starts, of which a node has four under way, and looks at programs, which take 0.1 ms each."""
+"""Threads for starts, of which a node has four in progress, and for checks of programs, which take 0.1 ms each."""
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -69,13 +69,13 @@ class LocalLauncher:
     def __init__(self, settings: LocalSettings, looks: FileLooks | None = None) -> None:
         self._settings = settings
         self._boot_id = boot_id()
-        # Every node of the host must name a run's folder alike: its processes are known by that name.
+        # All nodes of the host must use the same path for a run's folder, because it identifies the run's processes.
         self._data_dir = settings.data_dir.resolve()
-        # Of its own: a start may block for `submit_timeout_s`, and the loop's few threads serve others as well.
+        # A separate pool: a start may block for `submit_timeout_s`, and the loop's few threads have other work.
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="tidegate-launcher")
         self._looks = looks or FileLooks()
         self._submits: Counter[Path] = Counter()
-        """Those under way, by the attempts' folders."""
+        """Submissions in progress, by attempt folder."""
 
     def refuses(self, program_type: ProgramType, conf: Mapping[str, str]) -> str | None:
         try:
@@ -108,18 +108,21 @@ class LocalLauncher:
             raise LaunchRejected("config", problem)
 
     async def lookup(self, run_id: str, attempt: int, place: str | None, instance: str | None) -> Lookup:
-        """See the port. The place is the host, and the instance its boot id. The attempt's own record holds the boot id as well."""
+        """See the port. The place is the host, and the instance its boot id, which the attempt's own record holds
+        too.
+        """
         if place is not None and place != self._settings.host:
             return Elsewhere(place)
         record = await self._apart(self._folder(run_id, attempt).record)
         if record is None:
-            # I4: somebody says that it was started here, so that nothing has to be left of it. Whoever submits it again asks the gate.
+            # The run item says that the attempt was started here, so absence must be certain. A repeated submission
+            # asks the gate.
             lives = None if place is None else await self._apart(self._watch(run_id, attempt).lives_elsewhere)
             if lives is not None:
                 name = launch_name(run_id, attempt)
                 raise LaunchUnavailable(f"{name} lives under {lives}: nodes of a host need one data_dir that stays")
             return Absent()
-        if record.host != self._settings.host:  # A data folder that several hosts mount.
+        if record.host != self._settings.host:  # Several hosts mount this data folder.
             return Elsewhere(record.host)
         return Found(self._placement(run_id, attempt, record))
 
@@ -136,7 +139,7 @@ class LocalLauncher:
             return known
         watch, folder = self._watch(run_id, attempt), self._folder(run_id, attempt)
         if folder.path in self._submits:
-            # Its script is still being looked at: the request has to lie where its supervisor looks.
+            # Its program file is still being checked: store the request where the supervisor will read it.
             await self._apart(folder.make)
         grace_s = await self._apart(watch.request_cancel, self._settings.cancel_grace_s)
         if grace_s is None:
@@ -145,7 +148,9 @@ class LocalLauncher:
         return await self._wait(watch, kill_after_s=grace_s)
 
     def log_paths(self, run_id: str, attempt: int) -> LogPaths:
-        """Returns where the attempt's output is, whether or not it has started. No part of the port: other platforms have no such files."""
+        """Returns the paths of the attempt's output, started or not. Not part of the port: other platforms have no such
+        files.
+        """
         folder = self._folder(run_id, attempt)
         return LogPaths(str(folder.stdout), str(folder.stderr))
 
@@ -176,7 +181,9 @@ class LocalLauncher:
         raise LaunchUnavailable(f"{launch.name}: its supervisor did not start; see {folder.path / 'supervisor.log'}")
 
     def _ask_supervisor(self, folder: RunFolder, plan: bytes) -> str:
-        """Starts a supervisor, hands it the plan and returns its word; empty when it died or did not answer in time."""
+        """Starts a supervisor, passes it the plan and returns its answer; empty when it died or did not answer in
+        time.
+        """
         command = (
             self._settings.python,
             "-P",
@@ -185,13 +192,13 @@ class LocalLauncher:
             "tidegate_launchers.local.program_supervisor",
             str(folder.path),
         )
-        # An environment of its own: the plan carries the program's, with the token and the marker.
+        # A minimal environment: the plan carries the program's, with the token and the marker.
         environment = {
             "PYTHONPATH": str(package_folder("tidegate_launchers").parent),
             "PATH": os.defpath,
             SUPERVISOR_VARIABLE: str(folder.path),
         }
-        # Its errors go to a file: on the node's stderr it would hold that pipe open after the node's death.
+        # Its errors go to a file: on the node's stderr it would keep that pipe open after the node's death.
         log = os.open(folder.path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
         try:
             with subprocess.Popen(
@@ -206,18 +213,18 @@ class LocalLauncher:
                 assert process.stdin is not None
                 assert process.stdout is not None
                 deadline = time.monotonic() + self._settings.submit_timeout_s
-                with contextlib.suppress(BrokenPipeError):  # It died; the empty word says so.
+                with contextlib.suppress(BrokenPipeError):  # The supervisor died; the empty answer shows it.
                     _write_by(deadline, process.stdin.fileno(), plan)
                     process.stdin.close()
                 ready = _is_ready(process.stdout.fileno(), select.POLLIN, deadline)
                 word = process.stdout.readline().decode().strip() if ready else ""
-                process.kill()  # Only reaches one that hangs before it left us, and so before it started anything.
+                process.kill()  # Reaches only a supervisor that hangs before it forked, and so before it started a program.
         finally:
             os.close(log)
         return word
 
     def _await_record(self, launch: Launch, folder: RunFolder, deadline: float) -> Record:
-        """Reads the record; after BUSY the other supervisor may be just about to write it."""
+        """Reads the record; after BUSY the other supervisor may be about to write it."""
         while (record := folder.record()) is None:
             if time.monotonic() >= deadline:
                 raise LaunchUnavailable(
@@ -230,7 +237,7 @@ class LocalLauncher:
         return Placement(f"{launch_name(run_id, attempt)}@{record.host}:{record.pid}", record.host, record.boot_id)
 
     async def _wait(self, watch: Watch, kill_after_s: float | None) -> Ended:
-        """Looks until everything is gone; kills again and again once `kill_after_s` have passed."""
+        """Checks until all processes are gone; sends SIGKILL repeatedly once `kill_after_s` have passed."""
         begun = time.monotonic()
         quiet_since: float | None = None
         while (presence := await self._apart(watch.presence)) != "gone":
@@ -249,11 +256,13 @@ class LocalLauncher:
     async def _apart(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
-        """Does blocking work in a thread; what the operating system refuses (a full disk, no more processes or threads) may pass."""
+        """Runs blocking work in a thread. Refusals of the operating system (full disk, no processes or threads left)
+        may pass, so they become LaunchUnavailable.
+        """
         try:
             begun = asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **kwargs))
         except RuntimeError as error:
-            # It may be done later all the same, by a thread that is there: asking again finds that.
+            # An idle thread of the pool may still do the work later; a repeated call finds the result.
             raise LaunchUnavailable(f"local launcher: {error}; ask again") from error
         try:
             return await begun
@@ -262,7 +271,9 @@ class LocalLauncher:
 
 
 def _write_by(deadline: float, pipe: int, data: bytes) -> None:
-    """Writes to a pipe as far as somebody reads it; a plan may be larger than what it holds, and half a plan starts nothing."""
+    """Writes to a pipe until the deadline, as far as it is read. A plan may exceed the pipe's buffer, and half a plan
+    starts nothing.
+    """
     os.set_blocking(pipe, False)
     rest = memoryview(data)
     while rest and _is_ready(pipe, select.POLLOUT, deadline):
@@ -270,7 +281,9 @@ def _write_by(deadline: float, pipe: int, data: bytes) -> None:
 
 
 def _is_ready(pipe: int, event: int, deadline: float) -> bool:
-    """Waits until it can be read or written, or its other end is closed; by `poll`, for `select` knows no number above 1,023."""
+    """Waits until the pipe is readable or writable, or its other end is closed. Uses `poll`: `select` fails above
+    descriptor 1,023.
+    """
     waits = select.poll()
     waits.register(pipe, event)
     return bool(waits.poll(max(0.0, deadline - time.monotonic()) * 1_000))

@@ -1,7 +1,8 @@
-"""What the operating system says about processes: who is alive, since when, and who belongs to a run.
+"""Facts from the operating system about processes: which live, since when, and which belong to a run.
 
-Used by the local launcher and by its supervisor; standard library only and quick to import. On Linux it reads `/proc`;
-elsewhere (macOS) it asks `ps`, which knows no session and no environment, so that only the process group is watched.
+Used by the local launcher and by its supervisor; standard library only, so that the import is fast. On Linux it reads
+`/proc`; elsewhere (macOS) it calls `ps`, which shows neither session nor environment, so only the process group is
+watched.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ _PS = ("ps", "-axo", "pid=,pgid=,stat=,lstart=")
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """One living process. Zombies are none: they run nothing, and who reaps them is not our business.
+    """One living process. Zombies do not count: they run nothing.
 
     Attributes:
-        started: Opaque start time, compared for equality only: with the pid it names a process within one boot.
+        started: Opaque start time, compared for equality only: with the pid it identifies a process within one boot.
     """
 
     pid: int
@@ -39,31 +40,31 @@ def boot_id() -> str:
 
 
 def facts_of(pid: int) -> ProcessFacts | None:
-    """Returns the facts of a living process, or None when there is none of that number."""
+    """Returns the facts of a living process; None if no process has this pid."""
     if (PROC / "self").exists():
         return _from_proc(pid)
     return next((facts for facts in _from_ps("-p", str(pid)) if facts.pid == pid), None)
 
 
 def is_alive(pid: int, started: str) -> bool:
-    """Says whether the very process is alive; a later one with the same number does not count."""
+    """Returns whether this process is alive; a later process with the same pid does not count."""
     facts = facts_of(pid)
     return facts is not None and facts.started == started
 
 
 def members(leader: int, started: str, marker: bytes, among: Collection[int] | None = None) -> list[ProcessFacts]:
-    """Returns all living processes of a run, whatever they did to get away.
+    """Returns all living processes of a run, also those that left its session.
 
-    A process belongs to it when it carries `marker` in the environment that it was started with (a daemon that made a
-    session of its own, say), or when it carries none and is in the leader's process group or session.
+    A process belongs to the run if it carries `marker` in its initial environment, for example a daemon with its
+    own session. It also belongs if it carries no marker and is in the leader's process group or session.
 
     Args:
         leader: Pid of the program, which leads its own session and group.
-        started: The leader's start time. When the number belongs to another process now, group and session
-            with that number are that one's.
-        marker: `NAME=value` of an environment variable that only this attempt's processes carry. With another value
-            they are another attempt's: after a restart of the container its group may have the number.
-        among: Pids to which the look is confined: each process costs some 0.1 ms, and a host has hundreds.
+        started: Start time of the leader. If its pid belongs to another process now, the group and session with that
+            number belong to that process.
+        marker: `NAME=value` of an environment variable that only this attempt's processes carry. A process with
+            another value belongs to another attempt, even if the group number matches after a container's restart.
+        among: Pids to check; None checks all. Each process costs some 0.1 ms, and a host has hundreds.
     """
     if among is not None:
         found = [facts for pid in {leader, *among} if (facts := facts_of(pid)) is not None]
@@ -83,12 +84,12 @@ def members(leader: int, started: str, marker: bytes, among: Collection[int] | N
 
 @dataclass(frozen=True, slots=True)
 class Living:
-    """All that lives on this host at one moment, for a question about many runs.
+    """All living processes of this host at one moment, for queries about many runs.
 
     Attributes:
         carried: `NAME=value` of each process that carries the variable.
         started: Start times by pid.
-        numbers: Groups and sessions that somebody is in.
+        numbers: Numbers of all groups and sessions with a living process.
     """
 
     carried: frozenset[bytes]
@@ -96,13 +97,13 @@ class Living:
     numbers: frozenset[int]
 
     def has(self, pid: int, started: str) -> bool:
-        """Whether the very process lives, or somebody in its group or session, unless another process has its number now."""
+        """Whether this process lives, or another one in its group or session, unless a new process has its pid."""
         known = self.started.get(pid)
         return known == started or (known is None and pid in self.numbers)
 
 
 def living(name: bytes) -> Living:
-    """Returns what lives; `name` is the environment variable that only runs' processes carry."""
+    """Returns all living processes; `name` is the environment variable that only processes of runs carry."""
     found = list(_from_proc_all()) if (PROC / "self").exists() else list(_from_ps())
     carried = frozenset(filter(None, (_carried(facts.pid, name) for facts in found)))
     numbers = {number for facts in found for number in (facts.group, facts.session) if number is not None}
@@ -120,9 +121,9 @@ def _from_proc_all() -> Iterator[ProcessFacts]:
 def _from_proc(pid: int) -> ProcessFacts | None:
     try:
         stat = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # Gone, or gone while it was read.
+    except OSError:  # Ended before or during the read.
         return None
-    # The command's name stands in parentheses and may itself hold any of them: what follows the last one counts.
+    # The command's name is in parentheses and may contain parentheses: the fields follow the last one.
     fields = stat.rpartition(")")[2].split()
     if len(fields) < 20 or fields[0] in "ZX":
         return None
@@ -140,9 +141,9 @@ def _from_ps(*selection: str) -> Iterator[ProcessFacts]:
 
 
 def _carried(pid: int, name: bytes) -> bytes | None:
-    """Returns `NAME=value` as the process was started with it."""
+    """Returns `NAME=value` from the environment that the process was started with."""
     try:
         variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:  # Another user's, or gone.
+    except OSError:  # Belongs to another user, or has ended.
         return None
     return next((variable for variable in variables if variable.startswith(name + b"=")), None)

@@ -1,13 +1,14 @@
-"""The local supervisor: starts one program in a session of its own, and writes down its pid and its end.
+"""The local supervisor: starts one program in its own session, and records its pid and its end.
 
-A launcher starts it as `python -P -S -m tidegate_launchers.local.program_supervisor <folder>` in a new session, writes one plan
-as JSON to its stdin and reads one word from its stdout. It leaves its parent at once, so that a run of this node and an
-adopted one look the same, and from then on needs nobody: it outlives the node, ignores every signal that asks it to end,
-and ends with the program. Standard library only, so that it starts in about 0.1 s.
+A launcher starts it as `python -P -S -m tidegate_launchers.local.program_supervisor <folder>` in a new session, writes
+one plan as JSON to its stdin and reads one word from its stdout. The supervisor forks away from its parent at once, so
+that a run of this node and an adopted one look the same. It outlives the node, ignores every signal that asks it to
+end, and ends with the program. Standard library only, so that it starts in about 0.1 s.
 
-The order is what makes it safe. The lock comes first: a second supervisor of the attempt leaves at once. The program's
-process is forked but held; its record is made durable; only then it is let go. A supervisor that dies in between takes
-the held process along (it reads the end of the pipe), so a program without a record never runs.
+Safety rests on the order. The supervisor takes the lock first: a second supervisor of the attempt exits at once. It
+then forks the program's process, which waits. It makes the record durable, and only then releases the process. If the
+supervisor dies in between, the waiting process reads the end of the pipe and exits. So a program without a record never
+runs.
 """
 
 from __future__ import annotations
@@ -35,46 +36,51 @@ BUSY = "busy"
 CANCELLED = "cancelled"
 
 EXIT_NOT_STARTED = 78
-"""The program's process could not become the program. The wrapper's code for `config`: a command that cannot be
-executed, is too long, or has an argument that no process can take (a NUL, half a character), stays so."""
+"""The forked process could not become the program. This is the wrapper's code for `config`: a command that cannot be
+executed, is too long, or has an argument that no process can take (a NUL, half a character), will fail again."""
 
 EXIT_NOT_NOW = 75
-"""The wrapper's code for `transient`: kernel or disk had no room for the program just now, or something of it was being replaced."""
+"""The wrapper's code for `transient`: kernel or disk had no room for the program, or a part of it was being
+replaced."""
 
 UTF8_LOCALE = "C.UTF-8"
-"""Is there without being installed."""
+"""Locale that exists on every system without installation."""
 
 WRITE_S_MAX = 86_400.0
-"""How long the end of a program waits for room on the disk."""
+"""Longest time for which writing the program's end is retried on a full disk."""
 
 WRITE_AGAIN_S = 0.5
 
 LOOK_AGAIN_S = 0.5
-"""Between looks at what a program has left behind; each reads the whole process table."""
+"""Interval of the checks for leftover processes; each check reads the whole process table."""
 
 KILL_S_MAX = 60.0
-"""How long it is killed, again and again."""
+"""Time for which SIGKILL is repeated."""
 
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _TRANSIENT_ERRNOS = frozenset(
     {
         *(errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE),
-        *(errno.ENOSPC, errno.EDQUOT),  # Of the logs.
-        *(errno.EIO, errno.ESTALE),  # Of a mount.
-        errno.ETXTBSY,  # An interpreter that is being replaced.
+        *(errno.ENOSPC, errno.EDQUOT),  # The logs have no room.
+        *(errno.EIO, errno.ESTALE),  # A mount fails.
+        errno.ETXTBSY,  # The interpreter is being replaced.
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to start. The environment holds the run's token: the plan travels through a pipe and is never written.
+    """The program to start. Its environment holds the run's token, so the plan travels through a pipe and is never
+    stored.
 
     Attributes:
-        starts_java: Whether a JVM hands arguments on to the program.
-        marker: `NAME=value` that each process of the attempt carries; empty: what the program leaves behind is left alone.
-        leftover_wait_s: Seconds after the program's end until what it left behind is asked to end.
-        grace_s: Seconds from then until it is killed.
+        command: Program and arguments.
+        environment: Whole environment of the program.
+        host: Name of the host, for the record.
+        starts_java: Whether a JVM passes arguments on to the program.
+        marker: `NAME=value` that each process of the attempt carries; if empty, leftover processes are not ended.
+        leftover_wait_s: Seconds after the program's end until its leftover processes get SIGTERM.
+        grace_s: Seconds from then until they get SIGKILL.
     """
 
     command: list[str]
@@ -103,18 +109,18 @@ class Plan:
 
 
 def supervise(folder: RunFolder, plan: Plan) -> str | None:
-    """Starts the program and sees it to its end.
+    """Starts the program and waits for its end.
 
     Returns:
-        BUSY or CANCELLED when nothing was started, None after the end.
+        BUSY or CANCELLED if nothing was started, None after the end.
     """
-    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT, FILE_MODE)  # Not inheritable: the program does not hold it.
+    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT, FILE_MODE)  # Not inheritable: the program must not hold it.
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return BUSY
     if folder.record() is not None:
-        return BUSY  # Started once already, whatever became of it: an attempt starts once on a host.
+        return BUSY  # An attempt starts only once on a host, whatever its end was.
     if folder.cancelled_at() is not None:
         return CANCELLED
     held, release = os.pipe()
@@ -124,7 +130,8 @@ def supervise(folder: RunFolder, plan: Plan) -> str | None:
         _become_the_program(folder, plan, held)
     os.close(held)
     _write_record(folder, plan, child)
-    # Read after the record is durable, and a cancel writes its file before it looks for the record: one sees the other.
+    # Checked after the record is durable. A cancel writes its file before it reads the record, so one of both sees the
+    # other.
     if folder.cancelled_at() is None:
         _let_go(release)
     os.close(release)
@@ -138,10 +145,12 @@ def supervise(folder: RunFolder, plan: Plan) -> str | None:
 
 
 def _end_what_is_left(plan: Plan, record: Record) -> None:
-    """Ends what the program has left behind, a daemon say: its run's permits are free, and nobody would ever ask for its end.
+    """Ends leftover processes of the program, such as a daemon. The run's permits are free, and no later call would end
+    them.
 
-    Not what gave up the run's environment and left its session: nobody can tell that one from others. It is killed again and again for
-    a while; one that may not be signalled is given up, and the run's folder shows that it lives.
+    A process that dropped the run's environment and left its session cannot be recognised and stays. SIGKILL is
+    repeated for a while; then a process that may not be signalled is given up, and the run's folder shows that it
+    lives.
     """
     begun = time.monotonic()
     asked_at: float | None = None
@@ -170,13 +179,13 @@ def _pids(processes: list[ProcessFacts]) -> str:
 
 
 def _log(message: str) -> None:
-    """Into `supervisor.log`."""
+    """Writes a line to `supervisor.log`."""
     with contextlib.suppress(OSError):
         os.write(2, f"{message}\n".encode())
 
 
 def _become_the_program(folder: RunFolder, plan: Plan, held: int) -> NoReturn:
-    """Runs in the forked process: a session of its own, the logs, the wait for the word, the program."""
+    """Runs in the forked process: creates a session, opens the logs, waits for the release, becomes the program."""
     try:
         os.setsid()
         for ignored in (*_IGNORED, signal.SIGPIPE):
@@ -197,15 +206,16 @@ def _become_the_program(folder: RunFolder, plan: Plan, held: int) -> NoReturn:
 
 
 def _with_a_locale_for_java(environment: dict[str, str]) -> dict[str, str]:
-    """Returns an environment under which a JVM hands on texts beyond ASCII.
+    """Returns an environment in which a JVM passes texts beyond ASCII on unchanged.
 
-    Where the locale is `C`, or one of those named is not installed here, it makes each such letter of an argument a `?`. Python
-    does not (PEP 538), so that only what passes through Java would lose them. Changes this process's own environment and locale.
+    With the locale `C`, or with a locale that is not installed, a JVM turns each such letter of an argument into `?`.
+    Python does not (PEP 538), so only arguments that pass through Java would lose them. Changes this process's own
+    environment and locale.
     """
     os.environ.clear()
     os.environ.update(environment)
     try:
-        locale.setlocale(locale.LC_ALL, "")  # As a JVM does when it starts.
+        locale.setlocale(locale.LC_ALL, "")  # A JVM does the same at its start.
     except locale.Error:
         return {**environment, "LC_ALL": UTF8_LOCALE}
     return {**environment, "LC_ALL": UTF8_LOCALE} if locale.setlocale(locale.LC_CTYPE) == "C" else environment
@@ -219,13 +229,15 @@ def _write_record(folder: RunFolder, plan: Plan, child: int) -> None:
 
 
 def _write_exit(folder: RunFolder, ended: Exit) -> None:
-    """Writes it, again and again while there is no room for it: nobody else knows it. Without it the folder's room is not given back either."""
+    """Writes the program's end, and retries on a full disk: no other process knows the end. Without it the folder would
+    keep its room as well.
+    """
     give_up = time.monotonic() + WRITE_S_MAX
     while True:
         try:
             folder.write_exit(ended)
         except FileNotFoundError:
-            return  # Somebody removed the folder.
+            return  # The folder was removed.
         except OSError:
             if time.monotonic() >= give_up:
                 raise
@@ -237,7 +249,7 @@ def _write_exit(folder: RunFolder, ended: Exit) -> None:
 def _let_go(release: int) -> None:
     try:
         os.write(release, b"g")
-    except BrokenPipeError:  # The held process was killed already; its end says so.
+    except BrokenPipeError:  # The waiting process was killed already, and its status shows that.
         return
 
 
@@ -249,8 +261,8 @@ def _exit_of(status: int, cpu_ms: int) -> Exit:
 
 
 def _say(word: str) -> None:
-    """Tells the launcher, if it still listens, and lets go of its pipe."""
-    with contextlib.suppress(OSError):  # The node died meanwhile; the record tells its successor.
+    """Answers the launcher, if it still reads, and closes the pipe."""
+    with contextlib.suppress(OSError):  # The node died; its successor reads the record.
         os.write(1, f"{word}\n".encode())
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, 1)
@@ -258,17 +270,17 @@ def _say(word: str) -> None:
 
 
 def main() -> None:
-    """Entry point: the folder is the one argument, the plan comes on stdin up to its end."""
+    """Entry point: the folder is the only argument, the plan comes on stdin up to its end."""
     for ignored in _IGNORED:
         signal.signal(ignored, signal.SIG_IGN)
     try:
         plan = Plan.of(json.load(sys.stdin))
-    except ValueError:  # The launcher died while it wrote. Nothing is started, and a look-up will say so.
+    except ValueError:  # The launcher died while writing. Nothing is started, and a look-up will report that.
         sys.exit(EXIT_NOT_STARTED)
     if os.fork() > 0:
         os._exit(0)
-    # It leads its session, so that whoever finds a process under the session's number can ask since when that one lives:
-    # a container that was restarted gives numbers of old programs to new processes.
+    # The supervisor leads its session, so the start time of that session's number can be checked later:
+    # after a container's restart, new processes get pids of old programs.
     os.setsid()
     refusal = supervise(RunFolder(Path(sys.argv[1])), plan)
     if refusal is not None:

@@ -1,12 +1,14 @@
-"""The folder of one attempt, `<data_dir>/runs/<run id>/a<attempt>/`: what supervisor and launchers tell each other.
+"""The folder of one attempt, `<data_dir>/runs/<run id>/a<attempt>/`, with which supervisor and launchers communicate.
 
-`lock` is held by the one supervisor while it lives · `supervisor.json` is written before the program's first
-instruction, so that a program without a record cannot exist · `exit.json` is the program's end as the supervisor saw it ·
-`cancel.json` is a request that outlives the node that made it, and `told` says that the program has heard of it ·
-`context.json`, `stdout.log`, `stderr.log` are the program's · `work/` is its current folder, `scratch/` holds Spark's
-spill files and goes with the group.
+- `lock`: held by the one supervisor while it lives.
+- `supervisor.json`: written before the program's first instruction, so a program without a record cannot exist.
+- `exit.json`: the program's end as the supervisor saw it.
+- `cancel.json`: a cancel request, which outlives the node that made it. `told`: the program has received SIGTERM.
+- `context.json`, `stdout.log`, `stderr.log`: files of the program.
+- `work/`: its current folder. `scratch/`: Spark's spill files, removed after the program's end.
 
-Little beside the standard library: the supervisor imports it. Everything is readable by the node's user alone.
+The module needs little more than the standard library, because the supervisor imports it. Only the node's user can read
+the files.
 """
 
 from __future__ import annotations
@@ -27,18 +29,18 @@ from tidegate_ports.common.shortened_text import keep_ends, last_lines
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
-"""What may become the name of a folder: no separators, no leading dot."""
+"""Permitted folder names: no separators, no leading dot."""
 
 TAIL_BYTES = 64 * 1024
-"""How much of a log is searched for the wrapper's last line, and for what a program said last: an exception of Java stands before hundreds of
-frames."""
+"""Part of a log that is searched for the wrapper's last line and the program's last words: a Java exception precedes
+hundreds of frames."""
 
 _MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`supervisor.json`: which process is the program. Its pid is also its process group and its session."""
+    """`supervisor.json`: identity of the program's process. Its pid is also its process group and its session."""
 
     pid: int
     started: str
@@ -52,7 +54,7 @@ class Record:
 class Exit:
     """`exit.json`: exit code, or the signal that ended the program; `at` in epoch milliseconds.
 
-    `cpu_ms` is the processor time of the program and of those of its children that it waited for.
+    `cpu_ms` is the processor time of the program and of those children that it waited for.
     """
 
     code: int | None
@@ -65,8 +67,10 @@ _Document = TypeVar("_Document", Record, Exit)
 
 
 class RunFolder:
-    """Paths and records of one attempt. What cannot be read raises OSError: the disk damaged it, somebody edited it, or it is of another
-    release. It may be mended, so whoever asks is to ask again.
+    """Paths and records of one attempt.
+
+    An unreadable file raises OSError: a damaged disk, an edited file, or another release. It may be repaired, so
+    callers ask again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -81,7 +85,7 @@ class RunFolder:
 
     @classmethod
     def within(cls, data_dir: Path, run_id: str, attempt: int) -> Self:
-        """Returns the attempt's folder, which need not exist.
+        """Returns the attempt's folder, which may not exist.
 
         Raises:
             ValueError: The run id cannot name a folder.
@@ -91,16 +95,17 @@ class RunFolder:
         return cls(data_dir / "runs" / run_id / f"a{attempt}")
 
     def make(self) -> None:
-        """Makes the folders, the run's and those above for this user only."""
+        """Creates the folders, all for this user only."""
         self.path.parent.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         for folder in (self.path.parent, self.path, self.work, self.scratch):
             folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other nodes of this host out of the block, for milliseconds. The lock is on the folder itself: a full disk does not matter.
+        """Excludes other nodes of this host from the block, for milliseconds. The lock is on the folder itself, so a
+        full disk does not matter.
 
-        Without a folder there is nothing to keep anybody from, and the block runs all the same.
+        Without a folder the block runs without a lock: there is nothing to protect.
         """
         try:
             folder = os.open(self.path, os.O_RDONLY)
@@ -126,7 +131,7 @@ class RunFolder:
         self.write_json("exit.json", asdict(ended))
 
     def cancelled_at(self) -> int | None:
-        """Returns when a cancel was first asked for, in epoch milliseconds."""
+        """Returns the time of the first cancel request in epoch milliseconds, or None."""
         document = self._read("cancel.json")
         at = document.get("at") if document else None
         return at if isinstance(at, int) else None
@@ -135,7 +140,7 @@ class RunFolder:
         self.write_json("cancel.json", {"at": at})
 
     def write_json(self, name: str, document: Mapping[str, object]) -> None:
-        """Writes a file so that readers see all of it or none, also after a power failure."""
+        """Writes a file so that readers see all of it or none, even after a power failure."""
         text = json.dumps(dict(document), indent=1)
         temporary = self.path / f".{name}.{os.urandom(4).hex()}"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
@@ -155,9 +160,9 @@ class RunFolder:
             os.close(folder)
 
     def last_words(self) -> str:
-        """Returns the wrapper's last line from the logs without its prefix, or nothing.
+        """Returns the wrapper's last line from the logs without its prefix, or an empty text.
 
-        Under spark-submit the JVM writes the driver's stderr to stdout, so both are searched.
+        Under spark-submit the JVM writes the driver's stderr to stdout, so both logs are searched.
         """
         for log in (self.stderr, self.stdout):
             for line in reversed(_tail(log).splitlines()):
@@ -166,8 +171,8 @@ class RunFolder:
         return ""
 
     def last_lines(self) -> str:
-        """Returns the end of the program's error output; of one that has written none that of its output, where spark-submit puts the
-        driver's errors. At most 1 KiB.
+        """Returns the end of the program's error output, at most 1 KiB. Without error output, returns the end of the
+        output, where spark-submit writes the driver's errors.
         """
         return last_lines(_tail(self.stderr)) or last_lines(_tail(self.stdout))
 
@@ -185,7 +190,7 @@ class RunFolder:
             document = json.loads((self.path / name).read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except ValueError as error:  # Written whole or not at all: the disk damaged it, or somebody edited it.
+        except ValueError as error:  # Files are written as a whole: the disk damaged it, or it was edited.
             raise OSError(errno.EIO, f"{self.path / name} is damaged: {error}") from error
         if not isinstance(document, dict):
             raise OSError(errno.EIO, f"{self.path / name} is damaged: it is no object")
@@ -194,12 +199,12 @@ class RunFolder:
 
 def _tail(path: Path) -> str:
     try:
-        # Of a FIFO, which a program may have put there, this would else wait for somebody who writes; and it cannot be sought in.
+        # A program may have put a FIFO there. Opened normally, it would block until a writer comes; and it cannot seek.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             begin = max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES)
             file.seek(begin)
             text = file.read(TAIL_BYTES).decode("utf-8", "replace")
-            # Of a line that begins before, its end is no line.
+            # The first line may be cut, so it is dropped.
             return text.partition("\n")[2] or text if begin else text
     except OSError:
         return ""

@@ -1,4 +1,4 @@
-"""Settings of the local launcher. The service's bootstrap fills them in and passes them on."""
+"""Settings of the local launcher. The service's bootstrap sets them."""
 
 from __future__ import annotations
 
@@ -37,30 +37,33 @@ ENVIRONMENT_PATTERNS = (
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
-    """How programs run on the node's own host.
+    """Settings for programs on the node's own host.
 
     Attributes:
-        data_dir: Folder that holds `runs/`. All nodes of one host must share it, or they cannot adopt each other's runs.
-        host: Name in the run item; the host's own name, and stable over restarts of the node.
+        data_dir: Folder that holds `runs/`. All nodes of one host must share it, or they cannot adopt each other's
+            runs.
+        host: Name in the run item; the host's own name, stable over restarts of the node.
         python: Interpreter of the programs; the node's, because the wrapper and PySpark are installed there.
         spark_home: Spark installation; None takes the installed `pyspark`, then the environment's SPARK_HOME.
-        spark_master: Master of programs whose conf names none; two threads, so that a laptop stays usable.
-        spark_conf: Spark settings below those of the program. No UI: it costs a second and a port per run.
+        spark_master: Master of programs whose conf sets none; two threads, so that a laptop stays usable.
+        spark_conf: Spark settings that the program's own override. No UI: it costs a second and a port per run.
         driver_java_options: JVM flags of a driver. C1 only and the serial collector halve the CPU time of a short job
-            (measured: 13 s to 7.8 s); a long-running one names others in its conf. The collectors that a host's spark-defaults.conf may
-            name are turned off: a JVM with two does not start.
-        environment_patterns: Shell patterns of the variables that a program inherits from the node. A list of what may
-            pass, because the node's environment holds the store's credentials and the gate's secret.
+            (measured: 13 s to 7.8 s); a long-running program sets others in its conf. Collectors that a host's
+            spark-defaults.conf may select are turned off: a JVM with two does not start.
+        environment_patterns: Shell patterns of the variables that a program inherits from the node. A list of permitted
+            names, because the node's environment holds the store's credentials and the gate's secret.
         gate_wait_s: Seconds for which a program waits for the start gate; 10 min outlast a restart of the API.
         report_wait_s: Seconds for which a program retries a report; 5 min outlast a restart of store or broker.
-        submit_timeout_s: Seconds until a supervisor must have answered; it takes 0.1 s on an idle machine.
-        cancel_grace_s: Seconds between SIGTERM and SIGKILL (SEMANTICS 13).
-        leftover_wait_s: Seconds after a program's end until what it left behind is asked to end: a JVM of its may be closing down.
-        kill_repeat_s: Seconds between SIGKILLs while something of the group is left.
-        poll_interval_s: Seconds between looks at a running program. Only ends without a report wait for it, and
-            one look costs 0.1 ms.
-        keep_runs_for_s: Seconds for which the folder of an attempt that ended is kept, at least an hour; a week of logs to read.
-        keep_runs_bytes: Room for all folders of runs; beyond it those of runs with more than a tenth of it go, then the oldest that ended, once the store has answered for an hour behind their end.
+        submit_timeout_s: Seconds within which a supervisor must answer; it takes 0.1 s on an idle machine.
+        cancel_grace_s: Seconds between SIGTERM and SIGKILL.
+        leftover_wait_s: Seconds after a program's end until its leftover processes get SIGTERM: its JVM may be closing
+            down.
+        kill_repeat_s: Seconds between SIGKILLs while processes of the group are left.
+        poll_interval_s: Seconds between checks of a running program. Only ends without a report wait for a check, which
+            costs 0.1 ms.
+        keep_runs_for_s: Seconds for which an ended attempt's folder is kept, at least an hour; default: a week.
+        keep_runs_bytes: Room for all run folders. Beyond it, folders of runs that use more than a tenth go first, then
+            the oldest. A folder goes only once the store has answered for an hour after the attempt's end.
     """
 
     data_dir: Path
@@ -104,5 +107,5 @@ class LocalSettings:
             raise ValueError("local launcher: host must not be empty")
         if not self.data_dir.is_absolute():
             raise ValueError(
-                f"local launcher: data_dir {self.data_dir} must be absolute; programs run in other folders"
+                f"local launcher: data_dir {self.data_dir} must be absolute, because programs run in other folders"
             )

@@ -1,6 +1,6 @@
-"""The part of DynamoDB's expression language that tidegate uses, evaluated in memory.
+"""DynamoDB's expression language, as far as tidegate uses it, evaluated in memory.
 
-What is evaluated here is the very text that is sent to DynamoDB; the conformance suite compares both on thousands of
+It evaluates the same text that is sent to DynamoDB. The conformance suite compares both on thousands of
 random pairs of item and expression.
 """
 

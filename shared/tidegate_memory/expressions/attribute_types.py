@@ -1,4 +1,4 @@
-"""How DynamoDB types, compares and limits attribute values. Used by the expressions and by the memory store."""
+"""DynamoDB's types, comparisons and limits of attribute values. Used by the expressions and by the memory store."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ MEASURED_TYPES: Final = frozenset({"S", "B", "SS", "L", "M"})
 
 SIGNIFICANT_DIGITS_MAX: Final = 38
 DIGITS_MAX: Final = 126
-"""DynamoDB's magnitude ends below 10^126."""
+"""Upper bound of numbers: DynamoDB's magnitudes stay below 10^126."""
 _SHORT_NUMBERS_END: Final = 10**SIGNIFICANT_DIGITS_MAX
-"""All below it have few enough digits."""
+"""Numbers below it need no check of their digits."""
 NESTING_LEVELS_MAX: Final = 32
 NUMBERS_KEPT: Final = 10_000
-"""Whose bytes are counted once: items repeat their instants and counts at each write."""
+"""Size of the cache of number sizes: items repeat their instants and counts at each write."""
 MUTABLE_TYPES: Final = frozenset({list, dict})
 _SHARED_TYPES: Final = frozenset({str, bytes, bool, NoneType})
 _TEXT: Final = frozenset({str})
 
 
 class InvalidExpression(Exception):
-    """DynamoDB would answer ValidationException: the author's mistake, and no retry helps."""
+    """DynamoDB would answer ValidationException. The caller has a bug, and a retry does not help."""
 
 
 class Missing:
-    """Type of `MISSING`, the answer for an attribute that is not there (None is a value: DynamoDB's NULL)."""
+    """Type of `MISSING`, the value of a missing attribute. (None is a value: DynamoDB's NULL.)"""
 
     __slots__ = ()
 
@@ -49,12 +49,12 @@ Found: TypeAlias = "Value | Missing"
 
 
 def type_name(value: Found) -> str:
-    """Returns DynamoDB's name of the value's type, "" for a missing one."""
+    """Returns DynamoDB's name of the value's type; "" for a missing value."""
     return TYPE_NAMES.get(type(value), "")
 
 
 def is_same(left: Found, right: Found) -> bool:
-    """DynamoDB's equality: types count at every depth (Python says `True == 1`), a missing operand equals nothing."""
+    """DynamoDB's equality: types count at every depth (in Python `True == 1`), and a missing operand equals nothing."""
     kind = type(left)
     if kind is not type(right) or kind is Missing:
         return False
@@ -66,7 +66,9 @@ def is_same(left: Found, right: Found) -> bool:
 
 
 def measured(value: Found) -> Found:
-    """The function `size`: length of a text (in UTF-16 units) or binary, elements of a collection; missing for all else."""
+    """The function `size`: length of a text (in UTF-16 units) or binary, elements of a collection; otherwise
+    missing.
+    """
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-16-le")) // 2
     if isinstance(value, (bytes, list, dict, frozenset)):
@@ -103,7 +105,7 @@ def checked_copy(value: Value, depth: int = 1) -> Value:
     if kind in _SHARED_TYPES:
         return value
     if kind is int:
-        return checked_number(value)  # type: ignore[arg-type]  # `kind` says so, and isinstance would let bool in
+        return checked_number(value)  # type: ignore[arg-type]  # `kind` proves it; isinstance would also accept bool
     if isinstance(value, frozenset):
         return _checked_set(value)
     if not isinstance(value, (list, dict)):
@@ -114,7 +116,7 @@ def checked_copy(value: Value, depth: int = 1) -> Value:
         return [checked_copy(element, depth + 1) for element in value]
     if not all(value) or not _TEXT.issuperset(map(type, value)):
         raise InvalidExpression("Empty attribute name, or one that is no text")
-    # Most values are texts. This, and the sizes below, are what a write costs.
+    # Short cuts for text, the most frequent type: this check and the sizes below are the main cost of a write.
     return {
         name: element if type(element) is str else checked_copy(element, depth + 1) for name, element in value.items()
     }
@@ -138,7 +140,9 @@ def copied(value: Value) -> Value:
 
 
 def bytes_of(value: Value) -> int:
-    """DynamoDB's size of a value: UTF-8 bytes, one byte per two digits, three bytes and one per element for containers."""
+    """DynamoDB's size of a value: UTF-8 bytes, one byte per two digits, three bytes and one per element for
+    containers.
+    """
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode())
     if value is None or isinstance(value, bool):
@@ -164,7 +168,7 @@ def bytes_of_item(item: Item) -> int:
     names = "".join(item)
     size = len(names) if names.isascii() else len(names.encode())
     for value in item.values():
-        # Short cuts for what most values are.
+        # Short cuts for the most frequent types.
         if type(value) is str and value.isascii():
             size += len(value)
         elif type(value) is int:

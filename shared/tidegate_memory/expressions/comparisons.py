@@ -1,4 +1,4 @@
-"""What operators and functions of conditions say about two values that were found."""
+"""Operators and functions of conditions, applied to two values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANY_TYPE: Final = frozenset(TYPE_NAMES.values())
 
 
 def check_range(low: Found, high: Found) -> None:
-    """Raises InvalidExpression for literal bounds of two types, or the wrong way round."""
+    """Raises InvalidExpression for literal bounds of different types or in reverse order."""
     if type_name(low) != type_name(high):
         raise InvalidExpression("The BETWEEN operator requires same data type for lower and upper bounds")
     if not in_order(operator.le, low, high):
@@ -27,7 +27,7 @@ def check_range(low: Found, high: Found) -> None:
 
 
 def in_order(ordering: Callable[[Any, Any], bool], left: Found, right: Found) -> bool:
-    """Compares two operands; of different types, or of one without an order, they are in none."""
+    """Compares two operands. Operands of different types, or of a type without an order, never match."""
     return type(left) is type(right) and type_name(left) in ORDERED_TYPES and ordering(left, right)
 
 

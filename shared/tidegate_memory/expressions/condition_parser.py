@@ -1,7 +1,8 @@
 """Parses and evaluates condition expressions with DynamoDB's rules.
 
-Observed on DynamoDB Local 2.6.1 and kept equal by the conformance suite: operands of different types, or a missing one,
-make every comparison false except `<>`, which is true; literals of a wrong type make the whole request invalid.
+Rules observed on DynamoDB Local 2.6.1 and compared by the conformance suite: if operands have different types, or one
+is missing, every comparison is false, except `<>`, which is true. A literal of a wrong type makes the whole request
+invalid.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from tidegate_memory.expressions.tokenizer import Cursor
 Test: TypeAlias = Callable[[Item, Values], bool]
 
 PARSED_MAX: Final = 4_096
-"""Parsed expressions kept: the whole of tidegate has a few hundred texts, some with varying names."""
+"""Size of the cache of parsed expressions: tidegate uses a few hundred texts, some with varying names."""
 IN_OPERANDS_MAX: Final = 100
 _COMPARATORS: Final = ("=", "<>", "<", "<=", ">", ">=")
 _ORDERINGS: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -66,14 +67,14 @@ class ParsedCondition:
     test: Test
 
     def check(self, values: Values) -> None:
-        """Raises InvalidExpression for literals that their operator refuses, in whatever branch they stand."""
+        """Raises InvalidExpression for a literal that its operator refuses, in any branch."""
         for rule in self.rules:
             rule.check(values)
         for low, high in self.ranges:
             check_range(values[low], values[high])
 
     def holds(self, item: Item | None, values: Values) -> bool:
-        """Evaluates the condition for `values` that `check` has seen; None is the item that does not exist."""
+        """Evaluates the condition with values that `check` accepted; None stands for a missing item."""
         return self.test(item if item is not None else {}, values)
 
 

@@ -1,6 +1,6 @@
 """Operands of conditions and updates: document paths, value placeholders and `size`.
 
-Placeholders of names are resolved when an expression is parsed, those of values when it is evaluated.
+Name placeholders are resolved when an expression is parsed, value placeholders when it is evaluated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PathParts: TypeAlias = tuple[str | int, ...]
 
 
 class Operand(Protocol):
-    """What stands left or right of an operator."""
+    """Operand on the left or right of an operator."""
 
     def read(self, item: Item, values: Values) -> Found: ...
 
@@ -42,7 +42,7 @@ class Path:
         return found
 
     def overlaps(self, other: Path) -> bool:
-        """Says whether one of the two lies on or inside the other."""
+        """Returns whether one path equals, contains or lies inside the other."""
         shorter = min(len(self.parts), len(other.parts))
         return self.parts[:shorter] == other.parts[:shorter]
 
@@ -69,7 +69,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class TypeRule:
-    """A literal's type is checked before anything is evaluated, in whatever branch it stands."""
+    """Rule for a literal's type, checked before evaluation in every branch."""
 
     placeholder: str
     allowed: frozenset[str]
@@ -89,7 +89,7 @@ NUMBER: Final = frozenset({"N"})
 
 @dataclass(slots=True)
 class Scope:
-    """What one expression may name, and what it did name while it was parsed."""
+    """Names and values that an expression may use, and those that it used when it was parsed."""
 
     names: Mapping[str, str]
     names_used: set[str] = field(default_factory=set)
@@ -97,7 +97,9 @@ class Scope:
     rules: list[TypeRule] = field(default_factory=list)
 
     def require(self, operand: Operand, allowed: frozenset[str], operator: str) -> None:
-        """Notes which types the operator takes from literals; stored attributes of another type are just no match."""
+        """Records the types that the operator accepts from literals. A stored attribute of another type simply does not
+        match.
+        """
         if isinstance(operand, Literal):
             self.rules.append(TypeRule(operand.placeholder, allowed, operator))
         elif isinstance(operand, Size) and "N" not in allowed:
@@ -105,7 +107,7 @@ class Scope:
 
 
 def parse_path(cursor: Cursor, scope: Scope) -> Path:
-    """Reads `name`, `#name` and what follows by `.` or `[n]`."""
+    """Reads a path: `name` or `#name`, then any number of `.name` or `[n]`."""
     parts: list[str | int] = [_path_name(cursor, scope)]
     while True:
         if cursor.takes("."):
@@ -126,7 +128,7 @@ def parse_literal(cursor: Cursor, scope: Scope) -> Literal:
 
 
 def parse_path_or_literal(cursor: Cursor, scope: Scope) -> Path | Literal:
-    """Reads either, also in parentheses."""
+    """Reads a path or a literal, also in parentheses."""
     if cursor.takes("("):
         inner = parse_path_or_literal(cursor, scope)
         cursor.expect(")")

@@ -1,7 +1,7 @@
 """Words that DynamoDB refuses as bare attribute names, in any case (its developer guide, "Reserved words").
 
-DynamoDB Local accepts a few of them (`size` is one): an expression that works there can still be refused by AWS, so
-the whole list counts here.
+DynamoDB Local accepts a few of them, such as `size`: an expression that works there may still be refused by AWS. So
+the memory store refuses the whole list.
 """
 
 from __future__ import annotations

@@ -64,18 +64,18 @@ class Cursor:
         self._position = 0
 
     def peek(self, ahead: int = 0) -> Token:
-        """Returns the token `ahead` of the next one without taking it, `END` behind the last."""
+        """Returns the token `ahead` positions after the next one without taking it; `END` after the last."""
         position = self._position + ahead
         return self._tokens[position] if position < len(self._tokens) else END
 
     def take(self) -> Token:
-        """Returns the next token and steps over it."""
+        """Returns the next token and moves past it."""
         token = self.peek()
         self._position += 1
         return token
 
     def takes(self, text: str) -> bool:
-        """Steps over the next sign or keyword if it is `text`."""
+        """Moves past the next sign or keyword if it is `text`, and returns whether it was."""
         token = self.peek()
         if token.text == text and token.kind in ("sign", "keyword"):
             self._position += 1
@@ -83,16 +83,16 @@ class Cursor:
         return False
 
     def expect(self, text: str) -> None:
-        """Steps over the sign or keyword `text`; anything else is a syntax error."""
+        """Moves past the sign or keyword `text`; any other token is a syntax error."""
         if not self.takes(text):
             raise self.syntax_error()
 
     def syntax_error(self) -> InvalidExpression:
-        """Names the token that does not fit."""
+        """Returns an error that names the unexpected token."""
         return InvalidExpression(f'Syntax error; token: "{self.peek().text}"')
 
     def behind_parentheses(self) -> Token:
-        """Returns the token behind the parenthesis that closes the one which comes next."""
+        """Returns the token after the parenthesis that closes the next opening one."""
         behind = self._closing[self._position] + 1
         return self._tokens[behind] if behind < len(self._tokens) else END
 

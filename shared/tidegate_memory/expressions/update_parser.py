@@ -1,7 +1,7 @@
 """Parses and applies update expressions: SET (`=`, `+`, `-`, `if_not_exists`), REMOVE, ADD and DELETE.
 
-All operands are read from the item as it was before. Not known here, and refused: `list_append`, targets inside lists
-and parentheses; tidegate's items have no use for them.
+All operands are read from the item before the update. `list_append`, targets inside lists and parentheses are refused:
+tidegate's items do not need them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ABSENT = "The provided expression refers to an attribute that does not exist in
 _WRONG_TYPE = "An operand in the update expression has an incorrect data type"
 
 NewValue: TypeAlias = Callable[[Item, Values], Found]
-"""What a target becomes, from the item before; MISSING removes it."""
+"""Computes the new value of a target from the former item; MISSING removes the attribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,16 @@ class ParsedUpdate:
 
     @property
     def reaches_inside(self) -> bool:
-        """Whether it puts something into a map, and not into the item itself."""
+        """Whether it writes inside a map and not only to the item's top level."""
         return any(len(target.parts) > 1 for target, _ in self.changes)
 
     def check(self, values: Values) -> None:
-        """Raises InvalidExpression for a literal whose type its operator refuses, whatever the item is."""
+        """Raises InvalidExpression for a literal whose type its operator refuses, whatever the item holds."""
         for rule in self.rules:
             rule.check(values)
 
     def applied_to(self, item: Item, values: Values) -> Item:
-        """Returns the item after the update; `item` stays as it is. The result may share parts with it and with `values`,
-        which `check` has seen.
+        """Returns the updated item and leaves `item` unchanged. The result may share parts with it and with `values`.
 
         Raises:
             InvalidExpression: An operand is missing or has the wrong type, or a target's parent is no map.
@@ -176,7 +175,7 @@ class _IfNotExists:
     otherwise: Operand
 
     def read(self, item: Item, values: Values) -> Found:
-        # The fallback is read, and must be there, even when the path exists: DynamoDB does so.
+        # The fallback is read, and must exist, even when the path exists: DynamoDB does the same.
         fallback = _present(self.otherwise.read(item, values))
         found = self.path.read(item, values)
         return fallback if found is MISSING else found
@@ -206,7 +205,7 @@ def _without(found: Found, members: Value) -> Found:
     if isinstance(found, Missing):
         return MISSING
     if isinstance(found, frozenset) and isinstance(members, frozenset):
-        # A set is never empty: the attribute goes with its last member.
+        # A set is never empty: the attribute is removed with its last member.
         return (found - members) or MISSING
     raise InvalidExpression(_WRONG_TYPE)
 
@@ -218,7 +217,9 @@ def _present(found: Found) -> Value:
 
 
 def _put(changed: Item, target: Path, new: Found) -> None:
-    """Writes into `changed`, whose first level is ours; deeper maps are shared with the item before and are copied."""
+    """Writes into `changed`, whose top level is a copy; deeper maps are shared with the former item and are copied
+    here.
+    """
     *parents, last = (str(part) for part in target.parts)
     container = changed
     for name in parents:

@@ -1,7 +1,7 @@
-"""Blocking work for which nobody waits any more once the process ends.
+"""Runs blocking work on daemon threads, which do not keep the process alive.
 
-No port, but adapters and services do it alike. A pool's threads, those of `asyncio.to_thread` among them, keep a process from ending until
-they come back, and a program that gives AWS keys, say, may hang for ever.
+No port: adapters and services share it. Threads of a pool, also those of `asyncio.to_thread`, keep a process from
+ending until they return. Some work may hang for ever, for example a program that provides AWS keys.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ T = TypeVar("T")
 
 
 async def apart(work: Callable[[], T], name: str) -> T:
-    """Does it on a daemon thread of that name, and returns or raises what it does.
+    """Runs the work on a daemon thread of that name; returns its result or raises its exception.
 
     Raises:
-        RuntimeError: The host has no more threads at the moment.
+        RuntimeError: The host has no thread left at the moment.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
     def tell(set_it: Callable[[], None]) -> None:
-        if not done.done():  # Else nobody waits any more.
+        if not done.done():  # A cancelled caller waits no more.
             set_it()
 
     def go() -> None:
         set_it: Callable[[], None]
         try:
             set_it = partial(done.set_result, work())
-        except Exception as error:  # noqa: BLE001 - whatever it is, who waits is told
+        except Exception as error:  # noqa: BLE001 - passed on to the caller
             set_it = partial(done.set_exception, error)
-        with suppress(RuntimeError):  # The loop has ended meanwhile.
+        with suppress(RuntimeError):  # The loop has ended since.
             loop.call_soon_threadsafe(tell, set_it)
 
     threading.Thread(target=go, name=name, daemon=True).start()

@@ -1,7 +1,8 @@
-"""Whether a program's file can be run: asked by an owner before it accepts a schedule, and by the API's dry run of that.
+"""Checks whether a program's file can be run. Called by an owner before it accepts a schedule, and by the API's dry
+run.
 
-No port, but both judge by it: a dry run that looked less closely would promise what the apply then refuses. The API reads logs in the same
-way, from threads that nobody else waits for.
+No port: both must apply the same check, or a dry run would promise what the apply then refuses. The API reads logs in
+the same way, on its own daemon threads.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ T = TypeVar("T")
 
 LOOK_S_MAX: Final = 2.0
 LOOKS_MAX: Final = 16
-"""At once; who comes besides waits for one to come back. So many threads may a file system keep that does not answer; then nobody
-looks until one has come back."""
+"""Most checks at a time; further ones wait. So at most this many threads hang on a file system that does not answer. If
+all hang, every check fails until one of them returns."""
 
 
 class FileSystemSilent(Exception):
-    """The file may be there or not: whoever would know gives no answer, or there is nobody to ask."""
+    """The file system gave no answer, or no thread is free to ask it: it is unknown whether the file exists."""
 
 
 class FileLooks:
-    """Looks at files from daemon threads: a mount that hangs holds up whose turn it is for `LOOK_S_MAX`, and neither a pool of threads,
-    from which others would wait for theirs, nor the end of the process.
+    """Checks files on daemon threads. A mount that hangs delays its caller for `LOOK_S_MAX`, but neither the users of a
+    shared thread pool nor the end of the process.
 
-    Many looks at once say nothing of the file system: they take turns, in their order and however long that takes. Only those that are out
-    of patience do.
+    Many concurrent checks do not mean that the file system is silent: they take turns in order, however long that
+    takes. Only checks that exceed their time-out count as silent.
     """
 
     def __init__(self, patience_s: float = LOOK_S_MAX) -> None:
@@ -41,11 +42,11 @@ class FileLooks:
         self._silent = 0
 
     async def problem_with(self, file: str, who: str) -> str | None:
-        """Returns what is wrong with a program's file as this process sees it, or None.
+        """Returns the problem with a program's file as this process sees it, or None.
 
         Args:
-            file: As the schedule says it.
-            who: Names this process in the answer, such as `the node that applied the schedule`.
+            file: Path as written in the schedule.
+            who: Name of this process in the answer, such as `the node that applied the schedule`.
 
         Raises:
             FileSystemSilent: See `of`.
@@ -54,21 +55,21 @@ class FileLooks:
         def look() -> str | None:
             try:
                 return problem_with(file, who)
-            except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
+            except Exception as error:  # noqa: BLE001 - the caller needs an answer
                 return f"{file} cannot be looked at: {error}"
 
         return await self.of(file, who, look)
 
     async def of(self, file: str, who: str, look: Callable[[], T]) -> T:
-        """Returns what a look finds, and raises what it raises.
+        """Returns the result of a check, or raises its exception.
 
         Args:
-            file: What is looked at; for words alone.
-            who: As of `problem_with`.
-            look: Blocks for as long as the file system likes.
+            file: Path being checked, for messages only.
+            who: Name of this process, as for `problem_with`.
+            look: The check; it blocks as long as the file system does.
 
         Raises:
-            FileSystemSilent: No answer in time, or none to all who look, one of whom would have to come back first.
+            FileSystemSilent: No answer in time, or all threads hang without an answer.
         """
         silent = FileSystemSilent(f"{file} cannot be looked at: its file system gave no answer to {who}")
         if not await self._has_room():
@@ -79,7 +80,7 @@ class FileLooks:
             raise silent from None
 
     async def _has_room(self) -> bool:
-        """Waits for its turn; False once all who look are silent: nobody comes back then."""
+        """Waits for a free thread; returns False if all threads are silent."""
         turn = asyncio.create_task(self._room.acquire())
         try:
             while not turn.done() and self._silent < LOOKS_MAX:
@@ -99,7 +100,7 @@ class FileLooks:
             turn.cancel()
 
     async def _seen(self, look: Callable[[], T]) -> T:
-        """Has a thread look, and gives its room back when it returns, whoever still waits for it."""
+        """Runs the check on a thread. The slot is freed when the thread returns, even if the caller has given up."""
         loop = asyncio.get_running_loop()
         seen: asyncio.Future[T] = loop.create_future()
 
@@ -114,9 +115,9 @@ class FileLooks:
             tell: Callable[[], None]
             try:
                 tell = partial(seen.set_result, look())
-            except Exception as error:  # noqa: BLE001 - whatever it is, who waits is told
+            except Exception as error:  # noqa: BLE001 - passed on to the caller
                 tell = partial(seen.set_exception, error)
-            with contextlib.suppress(RuntimeError):  # The loop has ended meanwhile.
+            with contextlib.suppress(RuntimeError):  # The loop has ended since.
                 loop.call_soon_threadsafe(come_back, tell)
 
         try:
@@ -127,13 +128,13 @@ class FileLooks:
         try:
             return await seen
         except asyncio.CancelledError:
-            if seen.cancelled():  # Else it was told in the very moment the patience ended.
+            if seen.cancelled():  # Otherwise the answer came at the moment of the time-out.
                 self._silent += 1
             raise
 
 
 def problem_with(file: str, who: str) -> str | None:
-    """The same at once, blocking, for as long as the file system likes."""
+    """Checks the file at once; blocks as long as the file system does."""
     path = Path(file)
     if not path.is_absolute():
         return f"{file} is not an absolute path"

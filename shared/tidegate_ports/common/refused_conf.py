@@ -1,4 +1,6 @@
-"""Spark settings that no launcher of this release takes: said at the apply and in the API's dry run, not only by a run that fails."""
+"""Spark settings that every launcher of this release rejects, so that the apply and the API's dry run can already
+refuse them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ CLIENT: Final = "client"
 
 
 def refused_conf(conf: Mapping[str, str]) -> str | None:
-    """Returns why every launch with these settings is rejected, or None. A value that is a template is left to the launch."""
+    """Returns why every launch with these settings is rejected, or None. A value with a template is checked at
+    launch.
+    """
     mode = conf.get(DEPLOY_MODE, CLIENT)
     if mode == CLIENT or "${" in mode:
         return None

@@ -1,6 +1,7 @@
-"""What lets a program speak for its run: the secrets that nodes and API read from one file, and the tokens that they sign.
+"""Secrets and tokens with which programs speak for their runs. Nodes and API read the secrets from one file.
 
-No port, but nodes make tokens and the API checks them: it has to lie where both may import it, or one edit locks all out.
+No port: nodes create tokens and the API checks them. Both share this module, or a change on one side would lock all
+programs out.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from pathlib import Path
 from typing import Final
 
 SECRET_CHARACTERS_MIN: Final = 32
-"""128 bits when it is hex; a guessed secret would let anybody start runs."""
+"""Least length of a secret: 128 bits in hex. With a guessed secret anyone could start runs."""
 
 
 class SecretUnusable(Exception):
-    """The message names the setting and says what to do."""
+    """The secrets cannot be used; the message names the setting and says what to do."""
 
 
 def read_secrets(file: Path | None) -> tuple[bytes, ...]:
-    """Returns the gate's secrets, one a line: nodes sign with the first one, the API accepts all.
+    """Returns the gate's secrets, one per line: nodes sign with the first one, the API accepts all.
 
-    Of more than one there is need while a secret is replaced: programs that run hold what the old one has signed.
+    Several secrets are needed during a replacement: running programs hold tokens signed with the old one.
 
     Raises:
-        SecretUnusable: No file is named, it cannot be read, or one of them is too short.
+        SecretUnusable: The file is not set, cannot be read, or contains a secret that is too short.
     """
     setting = "gate.secret_file (TIDEGATE_GATE__SECRET_FILE)"
     if file is None:
@@ -43,5 +44,7 @@ def read_secrets(file: Path | None) -> tuple[bytes, ...]:
 
 
 def run_token(secret: bytes, run_id: str, attempt: int) -> str:
-    """Returns what the programs of an attempt show at the gate: HMAC-SHA256 of run and attempt, 64 hex digits (DESIGN 6)."""
+    """Returns the token that an attempt's program presents at the gate: HMAC-SHA256 of run and attempt, 64 hex
+    digits.
+    """
     return hmac.new(secret, f"{run_id}/{attempt}".encode(), "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""Reads a process's settings from environment and file, and says of a mistyped name which one was meant.
+"""Reads a process's settings from environment and file, and suggests the nearest name for a mistyped one.
 
-Used by the bootstraps of node and API. No port, but it has to lie where both may import it, and knows nothing of ours. Left to itself, the settings library passes over environment variables that it does not know, so that a typing error would silently
-mean "the default".
+The bootstraps of node and API use it; no port, but both may import it. The settings library alone ignores
+environment variables that it does not know, so a typing error would silently mean "the default".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidegate_ports.common.settings_file import CONFIG_VARIABLE, SettingsFileUnr
 
 PREFIX: Final = "TIDEGATE_"
 TOOLS: Final = ("API_URL", "CACHE", "CLI", "CLIENT", "DEMO", "DEV", "IVY", "STATE", "TEST")
-"""First words of names that belong to the client, the command line, the local bricks and the tests: no service reads them."""
+"""First words of names for the client, the command line, the local bricks and the tests: no service reads them."""
 CLOSE_ENOUGH: Final = 0.6
 Settings = TypeVar("Settings", bound=BaseSettings)
 
@@ -31,7 +31,7 @@ Place = tuple[str, ...]
 
 
 class Source(StrEnum):
-    """Where a value was read."""
+    """Origin of a value."""
 
     DEFAULT = "default"
     FILE = "file"
@@ -40,11 +40,11 @@ class Source(StrEnum):
 
 
 class SettingsRefused(Exception):
-    """The settings do not fit; one line for each mistake, with the name as it was given.
+    """The settings are invalid; one line for each mistake, with the name as it was given.
 
     Attributes:
-        lines: Mistakes, one a line.
-        fixes: Advice for each line, in the same order; empty where the line itself says what to do.
+        lines: Mistakes, one per line.
+        fixes: Advice for each line, in the same order; empty if the line itself says what to do.
     """
 
     def __init__(self, lines: list[str], fixes: Sequence[str] = ()) -> None:
@@ -69,16 +69,16 @@ class LoadedSettings(Generic[Settings]):
 def load_settings(
     kind: type[Settings], environment: Mapping[str, str], others: Sequence[str] = (), **given: Any
 ) -> Settings:
-    """Reads, merges and checks.
+    """Reads, merges and checks the settings.
 
     Args:
-        kind: The settings class; its sections are models that forbid unknown fields.
-        environment: `os.environ`, or a test's.
-        others: First words of names, in capitals, that belong to other services: one ConfigMap or shell serves them all.
-        given: Sections or fields that win over both.
+        kind: Settings class; its sections are models that forbid unknown fields.
+        environment: `os.environ`, or a test's replacement.
+        others: First words of names, in capitals, of other services: one ConfigMap or shell may serve all of them.
+        given: Sections or fields that override both.
 
     Raises:
-        SettingsRefused: Something is unknown, missing or out of range.
+        SettingsRefused: A setting is unknown, missing or out of range.
     """
     return load_with_sources(kind, environment, others, **given).settings
 
@@ -86,7 +86,7 @@ def load_settings(
 def load_with_sources(
     kind: type[Settings], environment: Mapping[str, str], others: Sequence[str] = (), **given: Any
 ) -> LoadedSettings[Settings]:
-    """Does the work of `load_settings` and also returns the source of each value."""
+    """Reads, merges and checks the settings, as `load_settings` does, and returns the source of each value too."""
     file = environment.get(CONFIG_VARIABLE)
     foreign = (*TOOLS, *others)
     ours = {
@@ -152,7 +152,9 @@ def _fix(kind: type[BaseModel], location: Place, sources: Mapping[Place, Source]
 
 
 def _needed_sections(kind: type[BaseModel]) -> dict[str, Any]:
-    """A section that has to be checked, also where nobody names anything of it: what it needs is then named in its own words."""
+    """Returns the required sections as empty. They are checked even if no setting of theirs is given, so that errors
+    name the missing fields.
+    """
     return {
         name: {}
         for name, field in kind.model_fields.items()
@@ -178,7 +180,7 @@ def _from_file(path: Path, foreign: Sequence[str]) -> dict[str, Any]:
 
 def _from_environment(kind: type[BaseSettings], environment: Mapping[str, str]) -> dict[str, Any]:
     source = EnvSettingsSource(kind)
-    # The library reads the process's environment by itself; what is read shall be what the caller gave.
+    # The library reads the process's environment; here it must read the caller's.
     source.env_vars = {name.lower(): text for name, text in environment.items()}
     try:
         return source()
@@ -187,14 +189,16 @@ def _from_environment(kind: type[BaseSettings], environment: Mapping[str, str]) 
 
 
 def _not_json(failure: ValueError, environment: Mapping[str, str]) -> str:
-    """The library names the section at most: a list, a map or a whole section is one variable, and none of its fields is to blame. Its text
-    stays unsaid, it may be a secret.
+    """Returns the message for a variable that is not JSON.
+
+    The library names at most the section: a list, a map or a whole section is one variable. The variable's text is not
+    quoted, because it may be a secret.
     """
     wrong = failure.__cause__
     if isinstance(wrong, json.JSONDecodeError):
         for name, text in environment.items():
             if text == wrong.doc:
-                return f'{name}: has to be JSON, such as ["a", "b"] for a list or {{"a": "b"}} for a map: {wrong}'
+                return f'{name}: must be JSON, such as ["a", "b"] for a list or {{"a": "b"}} for a map: {wrong}'
     return f"environment: {failure}"
 
 

@@ -1,7 +1,7 @@
-"""What is kept of a long error text: its beginning says what failed, and at its end stands the cause.
+"""Shortens long error texts: the beginning says what failed, and the end names the cause.
 
-No port; launchers, the node and the API shorten alike. The wrapper in `tidegate_spark` does the same by itself: it needs the standard
-library alone.
+No port: launchers, the node and the API share it. The wrapper in `tidegate_spark` has its own copy, because it may only
+use the standard library.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ BYTES_MAX: Final = 1024
 HEAD_BYTES: Final = 256
 GAP: Final = " … "
 _FRAME: Final = re.compile(r"\s*(?:at [\w.$<>/]+\(.*\)|\.\.\. \d+ more)\s*")
-"""A line of a Java stack trace: a hundred of them stand between an exception and its cause."""
+"""A line of a Java stack trace; a hundred of them may separate an exception from its cause."""
 _CAUSE: Final = re.compile(r"(?:[\w.$]*(?:Exception|Error|Interrupt|Exit)\b|Caused by|error)(?::| )", re.IGNORECASE)
-"""How a line begins, or goes on after `Exception in thread "main"`, that names an error."""
+"""Beginning of a line that names an error, possibly after `Exception in thread "main"`."""
 
 
 def keep_ends(text: str, most: int = BYTES_MAX) -> str:
-    """Returns at most `most` bytes of UTF-8: all of it, or its beginning and its end, in whole characters.
+    """Returns at most `most` bytes of UTF-8: all of the text, or its beginning and its end, in whole characters.
 
-    `both_ends` of `tidegate_core.language.values.problems` does so by characters. Neither can use the other: the core imports no port, and a limit in
-    bytes says where to cut only after the text is encoded.
+    `both_ends` of `tidegate_core.language.values.problems` counts characters instead. Neither can use the other: the
+    core imports no port, and a limit in bytes is known only after encoding.
     """
     data = text.encode("utf-8", "replace")
     if len(data) <= most:
@@ -38,7 +38,7 @@ def without_frames(text: str) -> str:
 
 
 def last_lines(text: str, most: int = BYTES_MAX) -> str:
-    """Returns the last whole lines that fit, without frames of Java; of a single line that is too long both ends."""
+    """Returns the last whole lines that fit, without Java stack frames; of a single long line both ends."""
     kept: list[str] = []
     room = most
     for line in reversed(without_frames(text).splitlines()):
@@ -50,7 +50,9 @@ def last_lines(text: str, most: int = BYTES_MAX) -> str:
 
 
 def cause_in(text: str) -> str:
-    """Returns the line that says most about an end: the last one that names an error, else the last one; empty where there is none."""
+    """Returns the most telling line about an end: the last one that names an error, else the last one; empty for an
+    empty text.
+    """
     lines = [line.strip() for line in without_frames(text).splitlines()]
     named = [line for line in lines if _CAUSE.search(line)]
     return keep_ends((named or lines or [""])[-1])

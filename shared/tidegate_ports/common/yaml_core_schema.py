@@ -1,6 +1,7 @@
-"""YAML by the core schema of YAML 1.2, with each key of a mapping once. No port, but loaders of settings and of definitions both read by it.
+"""YAML by the core schema of YAML 1.2, with unique keys in each mapping. No port: loaders of settings and of
+definitions share it.
 
-PyYAML reads by YAML 1.1, in which `NO` is false, `1_000` a thousand, `010` eight and `22:00` 1320.
+PyYAML alone reads YAML 1.1, in which `NO` is false, `1_000` a thousand, `010` eight and `22:00` 1320.
 """
 
 from __future__ import annotations
@@ -20,28 +21,28 @@ _INTEGER = r"[-+]?(?:0|[1-9][0-9]*)"
 _SCHEMA: Final = (
     ("null", r"(?:~|null|Null|NULL|)", ["~", "n", "N", ""]),
     ("bool", r"(?:true|True|TRUE|false|False|FALSE)", [*"tTfF"]),
-    # A zero at the beginning makes it a text: 10 for this schema, eight for YAML 1.1, and a code for people, such as 01067.
+    # A leading zero makes it a text: YAML 1.2 reads 10, YAML 1.1 reads eight, and people mean a code such as 01067.
     ("int", rf"(?:{_INTEGER}|0o[0-7]+|0x[0-9a-fA-F]+)", [*"-+0123456789"]),
     ("float", rf"(?:{_INTEGER}(?:\.[0-9]*)?|[-+]?\.[0-9]+)(?:[eE][-+]?[0-9]+)?", [*"-+0123456789."]),
     ("float", r"(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))", [*"-+."]),
     ("merge", r"<<", ["<"]),
 )
-"""Tag, texts that have it, and how those begin. Merges are of YAML 1.1, and people use them."""
+"""Tag, pattern of its texts, and their first characters. Merges are from YAML 1.1, but commonly used."""
 
 
 class CoreSchemaLoader(yaml.SafeLoader):
-    """Takes as null, truth or number what YAML 1.2 takes for one, and every other plain scalar as the text that stands there.
+    """Reads null, booleans and numbers by YAML 1.2, and every other plain scalar as text.
 
-    Refuses a key that stands twice in one mapping, and a tag that its text cannot have (`!!int foo`).
+    Refuses a repeated key in one mapping, and a tag that does not fit its text (`!!int foo`).
     """
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - its own, instead of YAML 1.1's
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - replaces YAML 1.1's resolvers
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         return refuse_twin_keys(super().compose_mapping_node(anchor))
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        # A number of thousands of digits ends in an error of another kind than a tag that cannot be.
+        # A number of thousands of digits raises another exception than a tag that does not fit.
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, TypeError) as error:
@@ -69,6 +70,6 @@ CoreSchemaLoader.add_constructor(f"{_PREFIX}float", _number)
 
 
 def tag_of(text: str) -> str:
-    """Returns the tag of a text that stands there without quotes."""
+    """Returns the tag of an unquoted text."""
     patterns = CoreSchemaLoader.yaml_implicit_resolvers.get(text[:1], [])
     return next((tag for tag, pattern in patterns if pattern.match(text)), TEXT)

@@ -1,4 +1,4 @@
-"""YAML in which each key of a mapping stands once. No port, but loaders of settings and of definitions both ask for it."""
+"""Refuses repeated keys in YAML mappings. No port: loaders of settings and of definitions share it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import yaml
 
 
 class TwinKeys(yaml.MarkedYAMLError):
-    """A key stands twice in one mapping, of which YAML's own loaders silently keep the last."""
+    """A key occurs twice in one mapping; YAML's own loaders would silently keep the last."""
 
 
 def refuse_twin_keys(node: yaml.MappingNode) -> yaml.MappingNode:
-    """Returns the node. To be called as it is composed, before merges (`<<`) are laid out: an own key may replace a merged one.
+    """Returns the node. Call it before merges (`<<`) are expanded, because an own key may replace a merged one.
 
-    Raises TwinKeys.
+    Raises:
+        TwinKeys: A key occurs twice.
     """
     seen: set[str] = set()
     for key, _ in node.value:

@@ -172,7 +172,7 @@ def test_given_plaintext_that_nobody_allowed_then_the_node_does_not_start(
     node = secured.start_node(**_variables({"bootstrap_servers": broker.open}))
 
     assert node.process.wait(120) == 78
-    assert "security_protocol PLAINTEXT sends everything in the open" in node.log.read_text()
+    assert "security_protocol PLAINTEXT does not encrypt" in node.log.read_text()
 
 
 def test_given_certificates_on_both_sides_then_only_who_has_one_gets_in(broker: SecuredKafka) -> None:

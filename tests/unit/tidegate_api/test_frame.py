@@ -338,7 +338,7 @@ def test_given_an_open_connection_that_nobody_allowed_then_nothing_starts(
 ) -> None:
     monkeypatch.delenv("TIDEGATE_KAFKA__ALLOW_PLAINTEXT", raising=False)
     assert main.run() == main.EXIT_CONFIG
-    assert "kafka: security_protocol PLAINTEXT sends everything in the open" in capsys.readouterr().err
+    assert "kafka: security_protocol PLAINTEXT does not encrypt" in capsys.readouterr().err
 
 
 def test_given_a_property_that_only_the_client_knows_then_the_api_says_which_before_it_serves(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_given_an_error_class_of_a_run_that_succeeds_then_the_line_is_wrong(
 ) -> None:
     (files / "runs.jsonl").write_text('{"schedule": "flights/load", "error_class": "oom"}', encoding="utf-8")
     assert simulated(files) == 2
-    assert "runs.jsonl:1: error_class: is of a failure" in capsys.readouterr().err
+    assert "runs.jsonl:1: error_class: is for failures only" in capsys.readouterr().err
 
 
 def test_given_json_then_all_that_is_known_is_in_it(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,7 +236,7 @@ def test_given_a_wrong_option_then_usage_and_what_to_write(
             '{"schedule": "land"}',
             'runs.jsonl:1: schedule: "land" is not simulated here; one of: flights/join',
         ),
-        ("runs.jsonl", '{"nominal": "2026-01-01T00:00:00Z"}', "runs.jsonl:1: nominal: has no schedule beside it"),
+        ("runs.jsonl", '{"nominal": "2026-01-01T00:00:00Z"}', "runs.jsonl:1: nominal: needs a schedule"),
     ],
 )
 def test_given_a_wrong_file_then_its_line_and_field_are_named(

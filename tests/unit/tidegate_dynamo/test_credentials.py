@@ -184,7 +184,7 @@ def test_given_keys_that_have_run_out_and_a_service_that_hangs_then_calls_are_to
     async def scenario() -> None:
         at_hand = KeysOnLoop(credentials_for(-1, service))
         for _ in range(3):
-            with pytest.raises(CredentialRetrievalError, match="run out") as found:
+            with pytest.raises(CredentialRetrievalError, match="expired") as found:
                 await asyncio.wait_for(at_hand.of_now(), PATIENCE_S)
             assert outcome_of(found.value, 1) == Throttled()
         service.may_answer.set()
@@ -232,7 +232,7 @@ def test_given_a_caller_that_gives_up_then_the_others_still_have_their_keys() ->
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("found", [True, False], ids=["run out", "not found yet"])
+@pytest.mark.parametrize("found", [True, False], ids=["expired", "not found yet"])
 def test_given_no_keys_that_are_good_and_a_host_without_threads_then_nothing_was_sent_and_that_is_told(
     monkeypatch: pytest.MonkeyPatch, found: bool
 ) -> None:
@@ -310,7 +310,7 @@ def test_given_keys_that_have_run_out_and_a_service_that_hangs_then_threads_are_
     monkeypatch.setattr(keys, "WAIT_S_MAX", 0.01)
     at_hand = KeysOnThreads(credentials_for(-1, hanging))
     for _ in range(3):
-        with pytest.raises(CredentialRetrievalError, match="run out") as found:
+        with pytest.raises(CredentialRetrievalError, match="expired") as found:
             at_hand.of_now()
         assert outcome_of(found.value, 1) == Throttled()
     assert hanging.was_asked.wait(PATIENCE_S)
@@ -342,7 +342,7 @@ def test_given_keys_for_good_found_later_or_not_to_be_had_then_threads_have_them
         KeysOnThreads(credentials_for(-1, service)).of_now()
 
 
-@pytest.mark.parametrize("minutes", [5, -1], ids=["good", "run out"])
+@pytest.mark.parametrize("minutes", [5, -1], ids=["good", "expired"])
 def test_given_a_host_without_threads_then_good_keys_are_used_and_others_are_said_to_be_missing(
     monkeypatch: pytest.MonkeyPatch, minutes: float
 ) -> None:

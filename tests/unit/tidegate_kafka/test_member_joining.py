@@ -27,7 +27,7 @@ def test_given_a_client_that_never_comes_into_its_group_then_it_is_given_up_with
     stage.clock.now += settings.joining_ms_max
     stage.member.turn()
     stage.clock.now += 1
-    with pytest.raises(RuntimeError, match="not come into its group"):
+    with pytest.raises(RuntimeError, match="did not join its group"):
         stage.member.turn()
     assert stage.member.why_no_goodbye is not None
 
@@ -53,7 +53,7 @@ def test_given_a_loss_then_the_time_to_join_again_begins_with_it(
     stage.member.turn()
     stage.member.on_lost(parts([0]))  # It may say so again: no new time begins.
     stage.clock.now += 1
-    with pytest.raises(RuntimeError, match="not come into its group"):
+    with pytest.raises(RuntimeError, match="did not join its group"):
         stage.member.turn()
 
 
@@ -69,7 +69,7 @@ def test_given_brokers_that_are_away_then_no_time_to_join_passes_until_they_answ
     stage.clock.now += settings.joining_ms_max
     stage.member.turn()
     stage.clock.now += 1
-    with pytest.raises(RuntimeError, match="not come into its group"):
+    with pytest.raises(RuntimeError, match="did not join its group"):
         stage.member.turn()
 
 

@@ -203,7 +203,7 @@ def test_given_an_open_connection_that_nobody_allowed_then_nothing_starts(
     monkeypatch.delenv("TIDEGATE_KAFKA__ALLOW_PLAINTEXT", raising=False)
     assert run() == EXIT_CONFIGURATION
     said = capsys.readouterr()
-    assert "kafka: security_protocol PLAINTEXT sends everything in the open" in said.out + said.err
+    assert "kafka: security_protocol PLAINTEXT does not encrypt" in said.out + said.err
 
 
 # -- the group's session ------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def test_given_until_without_every_then_the_line_is_refused_with_the_way_out() -
     assert problem({**ARRIVAL, "until": "2026-01-02T00:00:00Z"}) == (
         "until",
         "needs every",
-        "write every: 1d for a line that comes again, or leave until out",
+        "write every: 1d for a line that repeats, or leave until out",
     )
 
 

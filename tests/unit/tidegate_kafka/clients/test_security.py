@@ -64,13 +64,13 @@ def test_given_an_open_protocol_then_it_is_refused_with_both_ways_out(protocol: 
         pytest.param({"security_protocol": "TLS"}, "'SASL_SSL'", id="no protocol"),
         pytest.param(SCRAM | {"sasl_mechanism": "GSSAPI"}, "'SCRAM-SHA-512'", id="not built in"),
         pytest.param(
-            SCRAM | {"extra": {"ssl.endpoint.identification.algorithm": "none"}}, "setting of its own", id="any host"
+            SCRAM | {"extra": {"ssl.endpoint.identification.algorithm": "none"}}, "its own setting", id="any host"
         ),
         pytest.param(
-            SCRAM | {"extra": {"enable.ssl.certificate.verification": "false"}}, "setting of its own", id="unverified"
+            SCRAM | {"extra": {"enable.ssl.certificate.verification": "false"}}, "its own setting", id="unverified"
         ),
-        pytest.param(SCRAM | {"extra": {"security.protocol": "PLAINTEXT"}}, "setting of its own", id="around it"),
-        pytest.param(SCRAM | {"extra": {"ssl.keystore.password": "x"}}, "is a secret", id="shown"),
+        pytest.param(SCRAM | {"extra": {"security.protocol": "PLAINTEXT"}}, "its own setting", id="around it"),
+        pytest.param(SCRAM | {"extra": {"ssl.keystore.password": "x"}}, "hold no secrets", id="shown"),
     ],
 )
 def test_given_settings_that_contradict_then_the_refusal_names_the_setting_and_no_secret(

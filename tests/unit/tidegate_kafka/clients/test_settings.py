@@ -25,10 +25,10 @@ def test_given_defaults_then_every_field_has_its_reason() -> None:
     [
         pytest.param({"heartbeat_ms": 2_500}, "third", id="heartbeat"),
         pytest.param(
-            {"poll_gap_ms_max": 11_999}, "must be at least 12000 ms, one and a half times session_ms", id="poll gap"
+            {"poll_gap_ms_max": 11_999}, "must be at least 12000 ms: one and a half times session_ms", id="poll gap"
         ),
-        pytest.param({"drain_ms_max": 3_000}, "the guard", id="drain"),
-        pytest.param({"extra": {"auto.offset.reset": "earliest"}}, "invariant", id="one of ours"),
+        pytest.param({"drain_ms_max": 3_000}, "membership lease", id="drain"),
+        pytest.param({"extra": {"auto.offset.reset": "earliest"}}, "guarantee", id="one of ours"),
         pytest.param({"topic_prefix": "a_b"}, "pattern", id="prefix"),
         pytest.param({"bootstrap": "x"}, "Extra inputs", id="unknown"),
     ],
@@ -88,7 +88,7 @@ def test_given_every_config_then_the_client_accepts_it(protocol: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(ALIASES))
 def test_given_another_name_of_what_we_set_then_extra_may_not_use_it(name: str) -> None:
-    with pytest.raises(ValidationError, match=f"{re.escape(name)}: set by tidegate"):
+    with pytest.raises(ValidationError, match=f"{re.escape(name)}: tidegate sets it"):
         KafkaSettings(allow_plaintext=True, extra={name: "1"})
 
 

@@ -262,7 +262,7 @@ def test_given_client_does_not_notice_its_expulsion_then_it_is_replaced(stage: S
     stage.member.turn()
     stage.answer(KafkaError.UNKNOWN_MEMBER_ID)
     stage.clock.now = 6_001
-    with pytest.raises(RuntimeError, match="coordinator ended"):
+    with pytest.raises(RuntimeError, match="coordinator has ended"):
         stage.member.turn()
 
 

@@ -87,7 +87,7 @@ def test_given_kip_848_then_the_session_is_the_one_that_the_coordinator_uses(
 
 def test_given_brokers_that_do_not_speak_it_then_that_is_said_with_what_to_do() -> None:
     for protocols in ({}, {"group.coordinator.rebalance.protocols": "classic"}):
-        with pytest.raises(GroupProtocolRefused, match="set it to classic"):
+        with pytest.raises(GroupProtocolRefused, match="Set group_protocol to classic"):
             group_session(CONSUMER, Brokers({}, protocols))
 
 
@@ -124,7 +124,7 @@ def test_given_a_session_that_is_too_short_for_a_drain_then_the_settings_do_not_
     session_ms: int, heartbeat_ms: int, guard_ms: int
 ) -> None:
     """Review: with heartbeats of nearly a session a guard of half a session outlasted the membership."""
-    wrong = f"drain_ms_max 2500 must stay below half of what a heartbeat leaves of a session, .*, {guard_ms} ms"
+    wrong = f"drain_ms_max 2500 must stay below half of the smaller of .*, {guard_ms} ms"
     with pytest.raises(ValueError, match=wrong):
         GroupSession("consumer", session_ms, heartbeat_ms, "group").settings(CONSUMER)
 

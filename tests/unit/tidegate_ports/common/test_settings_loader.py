@@ -172,9 +172,9 @@ def test_given_a_mistyped_setting_of_the_api_then_the_right_one_is_named(variabl
         ("TIDEGATE_HEALTH__PORT", "x", "health.port: Input should be a valid integer"),
         ("TIDEGATE_HEALTH__PORT", "70000", "health.port: Input should be less than or equal to 65535"),
         ("TIDEGATE_KAFKA__SESSION_MS", "1000", "kafka: heartbeat_ms 500 is more than a third"),
-        ("TIDEGATE_KAFKA__EXTRA", "{", "TIDEGATE_KAFKA__EXTRA: has to be JSON"),
-        ("TIDEGATE_NAMESPACES__EVENTS", "flights,team-a", "TIDEGATE_NAMESPACES__EVENTS: has to be JSON, such as ["),
-        ("TIDEGATE_QUOTAS", "flights", "TIDEGATE_QUOTAS: has to be JSON"),
+        ("TIDEGATE_KAFKA__EXTRA", "{", "TIDEGATE_KAFKA__EXTRA: must be JSON"),
+        ("TIDEGATE_NAMESPACES__EVENTS", "flights,team-a", "TIDEGATE_NAMESPACES__EVENTS: must be JSON, such as ["),
+        ("TIDEGATE_QUOTAS", "flights", "TIDEGATE_QUOTAS: must be JSON"),
         ("TIDEGATE_CONFIG", "/nowhere.yaml", "TIDEGATE_CONFIG names /nowhere.yaml, which cannot be read"),
     ],
 )
@@ -218,7 +218,7 @@ def test_given_a_file_that_is_no_yaml_then_its_place_is_named_and_nothing_that_s
 
 def test_given_a_secret_in_a_variable_that_has_to_be_json_then_it_is_not_shown() -> None:
     said = _refusal({"TIDEGATE_KAFKA": "sasl_password=hush-hush"})
-    assert "TIDEGATE_KAFKA: has to be JSON" in said
+    assert "TIDEGATE_KAFKA: must be JSON" in said
     assert "hush" not in said
 
 
