@@ -166,9 +166,9 @@ lock: setup ## Resolve the dependencies anew within pyproject.toml's bounds (nee
 .PHONY: schemas
 schemas: setup ## Write docs/schemas, docs/fields.md and docs/settings.md from the models
 	@mkdir -p docs/schemas
-	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.language.formats.json_schemas import schemas; \
+	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.language.formats.format_reference import schemas; \
 	[Path('docs/schemas', name + '.json').write_text(text, encoding='utf-8') for name, text in schemas().items()]"
-	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.language.formats.field_reference import field_tables; \
+	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.language.formats.format_reference import field_tables; \
 	Path('docs/fields.md').write_text(field_tables(), encoding='utf-8')"
 	@$(BIN)/python -c "from pathlib import Path; from tidegate_cli.settings_page import settings_page; \
 	Path('docs/settings.md').write_text(settings_page(), encoding='utf-8')"

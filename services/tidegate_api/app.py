@@ -30,7 +30,7 @@ from tidegate_api.routes import (
     sources,
 )
 from tidegate_api.routes.parameters import refuse_unknown_parameters
-from tidegate_core.language.values.planned_features import OPERATIONS
+from tidegate_core.language.values.document import OPERATIONS
 
 TITLE = "tidegate"
 API_VERSION = "1"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tidegate_core.engine.actor_inputs import Assignment, TopicFacts
 from tidegate_core.language.definitions.quotas import Quotas
-from tidegate_core.language.values.topic_namespaces import EVERYBODY, TopicNamespaces
+from tidegate_core.language.values.names import EVERYBODY, TopicNamespaces
 from tidegate_core.rows.schema_version import NEWEST
 from tidegate_core.writes.partition_map import ClusterMap
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from tidegate_core.language.definitions.quotas import Quota, QuotaName
-from tidegate_core.language.values.topic_namespaces import EVERY
+from tidegate_core.language.values.names import EVERY
 from tidegate_telemetry.log_settings import LogSection
 
 OTHERS = ("API",)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from tidegate_core.engine.actor_inputs import TopicFacts
-from tidegate_core.language.values.topic_namespaces import TopicNamespaces
+from tidegate_core.language.values.names import TopicNamespaces
 from tidegate_core.rows.effects import Unavailable
 from tidegate_core.rows.keys import MAP_KEY, SCHEMA_KEY
 from tidegate_core.rows.schema_version import StoreSchema

@@ -22,7 +22,7 @@ from tidegate_client.errors import (
     TidegateError,
 )
 from tidegate_client.views import ProblemView, ReceiptView
-from tidegate_core.language.values.exact_json import exact_json
+from tidegate_core.language.values.json_values import exact_json
 
 TIMEOUT_S = 30.0
 """Time-out; longer than the API waits for a receipt (10 s) and a broker (5 s) together."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
 
-from tidegate_core.language.definitions.retry_policy import ErrorKind
+from tidegate_core.language.definitions.run_policies import ErrorKind
 from tidegate_core.language.formats.parsing import parse_events
 from tidegate_core.language.values.document import AtMost, Document, Whole
 from tidegate_core.language.values.durations import Duration, duration_of, format_duration

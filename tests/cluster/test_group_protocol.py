@@ -16,7 +16,7 @@ from tests.support.cluster.until import now_ms, until
 from tests.support.cluster.user_client import Client
 from tests.support.machine_speed import slowness
 from tests.support.servers.cluster_servers import ClusterServers
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 
 NAMESPACE = "protocols"
 PERIOD_MS = 2_000

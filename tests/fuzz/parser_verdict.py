@@ -9,8 +9,8 @@ from tidegate_core.ingest.source_mapping import events_of
 from tidegate_core.language.events.event_source import SourceSpec
 from tidegate_core.language.formats.parsing import parse_events, parse_request
 from tidegate_core.language.requests.record_authorization import authorize_events, authorize_request
+from tidegate_core.language.values.names import EVERY
 from tidegate_core.language.values.problems import RefusedRecord
-from tidegate_core.language.values.topic_namespaces import EVERY
 
 ANYWHERE = "topic/0/0"
 """Where a record lies changes the id of its event, and never whether it is one."""

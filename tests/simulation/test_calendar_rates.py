@@ -23,7 +23,7 @@ from tests.simulation.world import world as world_module
 from tests.simulation.world.timeline import START
 from tests.simulation.world.world import World, build
 from tests.support.builders import MINUTE
-from tidegate_core.language.time.periods import period_end
+from tidegate_core.language.time.calendar_periods import period_end
 from tidegate_core.language.time.zones import zone_named
 from tidegate_core.rows.store_operations import Table
 

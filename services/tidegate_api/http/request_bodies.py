@@ -24,7 +24,7 @@ from tidegate_core.language.formats.record_decoding import (
     without_mark,
 )
 from tidegate_core.language.requests.requests import MAX_RECORD_BYTES
-from tidegate_core.language.values.exact_json import exactly_read
+from tidegate_core.language.values.json_values import exactly_read
 from tidegate_core.language.values.problems import InvalidInput, Problem
 
 BODY_BYTES_MAX = MAX_RECORD_BYTES

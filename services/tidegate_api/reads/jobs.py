@@ -19,7 +19,7 @@ from tidegate_api.reads.waiting_reasons import unmet_of
 from tidegate_api.requests.shard_routing import run_shard
 from tidegate_api.thread_pools import Pools
 from tidegate_client.views import JobView, Page
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.states import JobState
 from tidegate_core.rows import keys
 from tidegate_core.rows.evidence import Evidence

@@ -10,7 +10,7 @@ from tidegate_api.reads.range_scan import RangeReader, Span
 from tidegate_api.reads.view_builders import occurrence_view
 from tidegate_api.thread_pools import Pools
 from tidegate_client.views import OccurrenceView, Page
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.keys import LAST, instant_text

@@ -19,9 +19,9 @@ from tidegate_api.reads.view_builders import as_concluded, run_view
 from tidegate_api.requests.shard_routing import run_shard
 from tidegate_api.thread_pools import Pools
 from tidegate_client.views import Page, RunView
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.names import RUN_ID_PATTERN
 from tidegate_core.language.values.problems import InvalidInput, Problem
-from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.language.values.states import RunState
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item

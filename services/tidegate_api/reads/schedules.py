@@ -32,10 +32,10 @@ from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.requests.receipts import ReceiptStatus
 from tidegate_core.language.requests.requests import ScheduleApply
 from tidegate_core.language.triggers.preview import reading_of
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.log_position import FIRST_POSITION
-from tidegate_core.language.values.pending_modes import OnUpdate
 from tidegate_core.language.values.problems import InvalidInput, Problem
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.states import OnUpdate
 from tidegate_core.messages.recurring.fire_series import FireSeries
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item

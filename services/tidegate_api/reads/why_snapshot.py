@@ -10,8 +10,8 @@ from tidegate_api.cluster_map import ClusterMap
 from tidegate_api.reads.history_keys import place_of_job
 from tidegate_core.explain.why.admission_dry_run import Views
 from tidegate_core.explain.why.schedule_snapshot import Facts
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.instants import Instant
-from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.language.values.states import Disposition
 from tidegate_core.rows import keys
 from tidegate_core.rows.evidence import Evidence

@@ -10,8 +10,8 @@ from tidegate_core.language.definitions.schedule_validation import check_schedul
 from tidegate_core.language.requests.record_authorization import authorize_request
 from tidegate_core.language.requests.requests import ScheduleApply
 from tidegate_core.language.targets.programs import PysparkProgram
+from tidegate_core.language.values.names import EVERY
 from tidegate_core.language.values.problems import InvalidInput, Problem, RefusedRecord
-from tidegate_core.language.values.topic_namespaces import EVERY
 from tidegate_ports.common.program_file_check import FileSystemSilent
 from tidegate_ports.common.refused_conf import refused_conf
 

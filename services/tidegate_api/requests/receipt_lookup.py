@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tidegate_api.requests.receipt_decoding import ReceiptNotUnderstood, receipt_of
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
 from tidegate_core.language.requests.requests import MessageSend, Request
-from tidegate_core.language.values.shard_hash import message_shard
+from tidegate_core.language.values.derived_ids import message_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import Message, MessageFence, MessageName, public_id

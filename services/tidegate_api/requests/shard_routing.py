@@ -11,9 +11,14 @@ from tidegate_core.language.requests.requests import (
     RunRequest,
     SourceRequest,
 )
-from tidegate_core.language.values.derived_ids import shard_of_run
+from tidegate_core.language.values.derived_ids import (
+    message_shard,
+    schedule_shard,
+    shard_of_run,
+    sources_shard,
+    suspensions_shard,
+)
 from tidegate_core.language.values.problems import InvalidInput, Problem
-from tidegate_core.language.values.shard_hash import message_shard, schedule_shard, sources_shard, suspensions_shard
 
 
 def shard_of_request(request: Request, request_id: str, shards: int) -> int:

@@ -19,8 +19,8 @@ from tidegate_client.views import EventView, Page
 from tidegate_core.language.events.events import DataPartitionEvent, Event
 from tidegate_core.language.formats.parsing import parse_events
 from tidegate_core.language.requests.record_authorization import authorize_events
+from tidegate_core.language.values.names import EVERY
 from tidegate_core.language.values.problems import InvalidInput, Problem
-from tidegate_core.language.values.topic_namespaces import EVERY
 
 router = APIRouter(prefix="/api/v1", tags=["events"])
 

@@ -19,10 +19,9 @@ from tidegate_api.routes.parameters import RunPath, ServicesOf
 from tidegate_core.language.events.events import DataPartitionEvent, RowCount, one_step
 from tidegate_core.language.requests.record_authorization import authorize_events
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.language.values.names import LONG_TEXT_PATTERN, DataPartitionName, DatasetId
+from tidegate_core.language.values.names import EVERY, LONG_TEXT_PATTERN, DataPartitionName, DatasetId
 from tidegate_core.language.values.problems import InvalidInput, RefusedRecord
 from tidegate_core.language.values.sizes import SizeField
-from tidegate_core.language.values.topic_namespaces import EVERY
 from tidegate_ports.common.run_tokens import run_token
 
 __all__ = ["run_token", "speaks_for"]

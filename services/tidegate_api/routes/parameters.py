@@ -16,8 +16,8 @@ from tidegate_api.http.request_bodies import read_object
 from tidegate_api.requests.receipt_responses import answer_with
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.requests import Request as WriteRequest
-from tidegate_core.language.values.exact_json import exact_json
 from tidegate_core.language.values.instants import Instant, parse_instant
+from tidegate_core.language.values.json_values import exact_json
 from tidegate_core.language.values.names import NAME_PATTERN, RUN_ID_PATTERN
 from tidegate_core.language.values.problems import InvalidInput, Problem, did_you_mean
 

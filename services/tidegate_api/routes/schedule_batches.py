@@ -34,8 +34,8 @@ from tidegate_client.views import DryRun, Page, ReceiptView
 from tidegate_core.language.requests.receipts import ReceiptStatus
 from tidegate_core.language.requests.requests import Request as WriteRequest
 from tidegate_core.language.requests.requests import ScheduleApply, ScheduleDelete
-from tidegate_core.language.values.pending_modes import OnUpdate
 from tidegate_core.language.values.problems import InvalidInput, Problem
+from tidegate_core.language.values.states import OnUpdate
 
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 

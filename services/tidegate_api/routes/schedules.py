@@ -35,7 +35,7 @@ from tidegate_api.routes.parameters import (
 )
 from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView, WhyView
 from tidegate_core.language.requests.requests import ScheduleApply
-from tidegate_core.language.values.pending_modes import Backlog, OnUpdate, SuspendMode
+from tidegate_core.language.values.states import Backlog, OnUpdate, SuspendMode
 
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 

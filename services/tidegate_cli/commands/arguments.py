@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import typer
 
 from tidegate_cli.exit_codes import CommandFailed, Exit
-from tidegate_core.language.values.exact_json import written_number
+from tidegate_core.language.values.json_values import written_number
 
 if TYPE_CHECKING:
     from datetime import datetime

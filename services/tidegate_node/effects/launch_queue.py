@@ -9,7 +9,7 @@ import asyncio
 from heapq import heappop, heappush
 from itertools import count
 
-from tidegate_core.language.definitions.priority import Priority, rank_of
+from tidegate_core.language.definitions.run_policies import Priority, rank_of
 
 
 class LaunchLine:

@@ -25,7 +25,7 @@ from tidegate_core.admission.eligibility import (
 )
 from tidegate_core.admission.overlap_enforcement import holders_of, settle_jobs
 from tidegate_core.admission.pending_timeout import CatchUpThrottle, after_pending_timeout, served_until
-from tidegate_core.language.definitions.priority import Priority
+from tidegate_core.language.definitions.run_policies import Priority
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.targets.argument_templates import Unresolved
 from tidegate_core.language.triggers.trigger import EventTrigger

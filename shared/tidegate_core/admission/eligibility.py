@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidegate_core.language.constraints import Constraint, LoadConstraint
-from tidegate_core.language.constraints.constraint import Compared, Facts, Hold, LimitRef
-from tidegate_core.language.constraints.load_samples import LoadKey, LoadSeen
-from tidegate_core.language.constraints.rate_window import Span
+from tidegate_core.language.constraints.constraint import Compared, Hold, LimitRef
+from tidegate_core.language.constraints.facts import Facts, LoadKey, LoadSeen, Span
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.job import Job

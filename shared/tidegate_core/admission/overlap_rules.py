@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from tidegate_core.language.constraints import ConcurrencyConstraint, LimitRef
 from tidegate_core.language.constraints.concurrency import MAX_OWN_PERMITS
-from tidegate_core.language.definitions.overlap_policy import Overlap
+from tidegate_core.language.definitions.run_policies import Overlap
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run

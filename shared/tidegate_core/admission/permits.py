@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tidegate_core.admission import overlap_rules
 from tidegate_core.admission.eligibility import Blocker, unmet_own, unmet_shared
 from tidegate_core.language.constraints.constraint import Claim, LimitRef
-from tidegate_core.language.constraints.rate_window import Span
+from tidegate_core.language.constraints.facts import Span
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job

@@ -18,8 +18,8 @@ from tidegate_core.language.definitions.quotas import Quota
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.definitions.schedule_validation import QUOTAS_SETTING
 from tidegate_core.language.triggers.trigger import EventTrigger
-from tidegate_core.language.values.pending_modes import OnUpdate
 from tidegate_core.language.values.problems import Problem
+from tidegate_core.language.values.states import OnUpdate
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.schedule import ScheduleCount, ScheduleState

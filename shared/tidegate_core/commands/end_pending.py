@@ -14,7 +14,7 @@ from itertools import accumulate, chain, islice
 from tidegate_core.commands.request_answer import Outcome, answer
 from tidegate_core.language.requests.receipts import Discarded, Receipt
 from tidegate_core.language.requests.requests import ScheduleDelete, ScheduleRequest
-from tidegate_core.language.values.pending_modes import KEEPS_DUE, OnUpdate
+from tidegate_core.language.values.states import KEEPS_DUE, OnUpdate
 from tidegate_core.rows import keys
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.item_codec import from_item

@@ -24,8 +24,8 @@ from tidegate_core.language.triggers.search import NEVER, Next, Search
 from tidegate_core.language.triggers.trigger import EventTrigger, TimeTrigger
 from tidegate_core.language.values.derived_ids import incarnation_of
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.pending_modes import KEEPS_DUE, OnUpdate
 from tidegate_core.language.values.problems import Problem
+from tidegate_core.language.values.states import KEEPS_DUE, OnUpdate
 from tidegate_core.rows import keys
 from tidegate_core.rows.receipt import expiry
 from tidegate_core.rows.schedule import Definition, PastGeneration, ScheduleState

@@ -20,8 +20,8 @@ from tidegate_core.engine.operations import Operation
 from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
+from tidegate_core.language.requests.request_base import ControlRequest, ControlResume, ControlSuspend
 from tidegate_core.language.requests.requests import Request
-from tidegate_core.language.requests.scope_requests import ControlRequest, ControlResume, ControlSuspend
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import Problem
 from tidegate_core.rows import keys

@@ -25,8 +25,8 @@ from tidegate_core.language.requests.requests import ScheduleResume, ScheduleSus
 from tidegate_core.language.triggers.search import NEVER
 from tidegate_core.language.triggers.trigger import EventTrigger
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.pending_modes import Backlog
 from tidegate_core.language.values.problems import Problem
+from tidegate_core.language.values.states import Backlog
 from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import Definition, ScheduleState

@@ -26,7 +26,7 @@ from tidegate_core.evidence.match import append_times
 from tidegate_core.language.events.trigger_facts import ScheduleGone
 from tidegate_core.language.requests.receipts import ReceiptStatus
 from tidegate_core.language.requests.requests import Request, ScheduleDelete, ScheduleRequest
-from tidegate_core.language.triggers.composite.pruning import without
+from tidegate_core.language.triggers.composite.composite_nodes import without
 from tidegate_core.language.triggers.trigger import EventTrigger
 from tidegate_core.language.values.instants import LATEST_INSTANT
 from tidegate_core.language.values.log_position import FIRST_POSITION, Position

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from tidegate_core.language.definitions.quotas import Quotas
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.topic_namespaces import EVERYBODY, TopicNamespaces
+from tidegate_core.language.values.names import EVERYBODY, TopicNamespaces
 from tidegate_core.rows.effects import EffectResult
 from tidegate_core.rows.schema_version import NEWEST, THIS_RELEASE, Readable
 from tidegate_core.writes.partition_map import Cut, topic_partition_under

@@ -16,9 +16,9 @@ from tidegate_core.engine.membership_lease import CLOCKS_APART_MS_MAX
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.triggers import RunStatusTrigger
 from tidegate_core.language.triggers.trigger import EventTrigger
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.durations import Duration
 from tidegate_core.language.values.instants import Instant
-from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import FindGaps, Gaps, Items, Membership, ProveMembership, Read, ReadRange
 from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead

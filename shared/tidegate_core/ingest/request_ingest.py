@@ -26,16 +26,16 @@ from tidegate_core.language.requests.requests import (
     SourceRequest,
     check_delivery,
 )
-from tidegate_core.language.values.derived_ids import shard_of_run
-from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.problems import Problem, RefusedRecord, internal_problem
-from tidegate_core.language.values.shard_hash import (
+from tidegate_core.language.values.derived_ids import (
     message_shard,
     schedule_shard,
+    shard_of_run,
     sources_shard,
     suspensions_shard,
     unnamed_message_shard,
 )
+from tidegate_core.language.values.log_position import Position
+from tidegate_core.language.values.problems import Problem, RefusedRecord, internal_problem
 from tidegate_core.messages.message_scheduler import MessageScheduler
 from tidegate_core.messages.one_shot.create_lookup import PendingCreate, Unkept
 from tidegate_core.rows.inbox import InboxRow

@@ -4,8 +4,10 @@ with all reasons. Pure: the same for whoever maps it, whenever.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from urllib.parse import unquote_to_bytes
 
 from pydantic import ValidationError
 
@@ -14,8 +16,7 @@ from tidegate_core.ingest.source_record import NOT_UTF8, Element, RecordReading,
 from tidegate_core.language.events.event_source import EventMapping, SourceSpec, TakenFrom, as_number
 from tidegate_core.language.events.events import DataPartitionEvent, one_step
 from tidegate_core.language.events.record_filter import UNREADABLE
-from tidegate_core.language.events.url_decoding import url_decoded
-from tidegate_core.language.values.json_pointers import MISSING, value_at
+from tidegate_core.language.values.json_values import MISSING, value_at
 from tidegate_core.language.values.problems import InvalidInput, Problem, RefusedRecord, internal_problem, shortened
 from tidegate_core.language.values.sizes import whole_of
 from tidegate_core.language.values.validation_errors import problems_of
@@ -24,6 +25,8 @@ NEEDED: Final = frozenset({"dataset", "partition", "id"})
 """Fields that a record has to say when they are taken from it: without its id a repeat would count again."""
 ELEMENTS_MAX: Final = 1_000
 """Events of one record, as of a CDAP notification. Their places have four digits in the cursor's page (`event_reading.py`)."""
+
+_OPEN_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 Passed: TypeAlias = Literal["tombstone", "where", "empty"]
 """Why a record, or an element of it, is no event and no dead letter."""
@@ -211,10 +214,23 @@ def _value(label: str, taken: TakenFrom, asked: _Asked) -> Any | Problem:
     return as_number(label, meaning) if isinstance(meaning, str) else meaning
 
 
+def _url_decoded(text: str) -> str | None:
+    """Returns the text that a URL-encoded text means, with `+` for a space, as S3 encodes the keys in its notifications.
+
+    None if a percent sign begins no escape, or if the bytes are not UTF-8.
+    """
+    if _OPEN_ESCAPE.search(text):
+        return None
+    try:
+        return unquote_to_bytes(text.replace("+", " ")).decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def _meaning(label: str, taken: TakenFrom, where: str, text: str) -> str | Problem:
     """Returns what a text says, decoded and by the map."""
     if taken.decode is not None:
-        decoded = url_decoded(text)
+        decoded = _url_decoded(text)
         if decoded is None:
             problem = f'is taken from {where}, whose "{shortened(text)}" is not URL-encoded'
             return Problem(label, problem, "leave decode out")

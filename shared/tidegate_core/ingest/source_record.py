@@ -12,12 +12,11 @@ from typing import Any
 from pydantic_core import from_json
 
 from tidegate_core.engine.actor_inputs import LogRecord
-from tidegate_core.language.events.record_filter import UNREADABLE
-from tidegate_core.language.events.record_places import Place
+from tidegate_core.language.events.record_filter import UNREADABLE, Place
 from tidegate_core.language.formats.cloud_events import CONTENT_TYPE, is_json_event, opened
 from tidegate_core.language.formats.record_decoding import overgrown_text, without_mark
 from tidegate_core.language.requests.request_base import MAX_RECORD_BYTES
-from tidegate_core.language.values.json_pointers import MISSING, value_at
+from tidegate_core.language.values.json_values import MISSING, value_at
 from tidegate_core.language.values.problems import TOO_LARGE, InvalidInput, Problem
 
 

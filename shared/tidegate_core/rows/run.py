@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidegate_core.language.definitions.priority import Priority
+from tidegate_core.language.definitions.run_policies import Priority
 from tidegate_core.language.values.states import RunState
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import ProgramEnded

@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from tidegate_core.language.definitions.priority import rank_of
-from tidegate_core.language.definitions.retry_policy import COSTS_NO_TRY, ErrorKind, Retry
+from tidegate_core.language.definitions.run_policies import COSTS_NO_TRY, ErrorKind, Retry, rank_of
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.targets.argument_templates import Unresolved
 from tidegate_core.rows import keys

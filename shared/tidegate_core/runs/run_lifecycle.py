@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from tidegate_core.language.values.shard_hash import hash_of
+from tidegate_core.language.values.derived_ids import hash_of
 from tidegate_core.language.values.states import RunState
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import DUPLICATE, Cancel, Notice, ProgramEnded, Submitted

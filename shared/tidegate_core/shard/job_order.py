@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from tidegate_core.language.constraints.constraint import Hold
-from tidegate_core.language.definitions.priority import Priority, class_of, rank_of
+from tidegate_core.language.definitions.run_policies import Priority, class_of, rank_of
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.triggers.trigger import TimeTrigger
+from tidegate_core.language.values.derived_ids import hash_of
 from tidegate_core.language.values.instants import Instant, format_instant
-from tidegate_core.language.values.shard_hash import hash_of
 from tidegate_core.rows.job import Job
 
 Place: TypeAlias = tuple[bool, bool, int, int, str]

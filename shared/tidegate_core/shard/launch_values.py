@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tidegate_core.language.definitions.priority import Priority, class_of
+from tidegate_core.language.definitions.run_policies import Priority, class_of
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.targets.argument_templates import RunValues, UpstreamValues, resolve_program
 from tidegate_core.language.triggers.search import STEPS_PER_SEARCH, Next, Search

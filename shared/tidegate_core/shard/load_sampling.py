@@ -9,7 +9,7 @@ from typing import Final
 
 from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation
-from tidegate_core.language.constraints.load_samples import NOTHING_SEEN, LoadKey, LoadSeen
+from tidegate_core.language.constraints.facts import NOTHING_SEEN, LoadKey, LoadSeen
 from tidegate_core.rows.effects import LoadSampled, SampleLoad
 
 SAMPLE_EVERY_MS: Final = 15_000

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from tidegate_core.language.definitions.priority import Priority, rank_of
+from tidegate_core.language.definitions.run_policies import Priority, rank_of
 
 BUDGET_WINDOW_MS: Final = 10 * 60_000
 SHARE: Final = 5

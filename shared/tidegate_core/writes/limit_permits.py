@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from tidegate_core.language.values.shard_hash import shard_of
+from tidegate_core.language.values.derived_ids import shard_of
 from tidegate_core.rows import keys
 from tidegate_core.rows.store_operations import Action, Delete, Key, Put, Update, Value
 from tidegate_core.writes import conditions

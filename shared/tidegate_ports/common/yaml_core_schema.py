@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from tidegate_core.language.values.exact_json import written_number
+from tidegate_core.language.values.json_values import written_number
 from tidegate_ports.common.yaml_unique_keys import refuse_twin_keys
 
 _PREFIX: Final = "tag:yaml.org,2002:"

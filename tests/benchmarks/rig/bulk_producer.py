@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from tests.support.cluster.message_load import instant
 from tests.support.cluster.until import PATIENCE_S
-from tidegate_core.language.values.shard_hash import message_shard, schedule_shard
+from tidegate_core.language.values.derived_ids import message_shard, schedule_shard
 
 NAMESPACE = "bench"
 REQUESTS, EVENTS = "tidegate.requests", "tidegate.events"

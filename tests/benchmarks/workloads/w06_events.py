@@ -14,7 +14,7 @@ from tests.benchmarks.rig.store_bounds import transacted_items_per_s
 from tests.benchmarks.rig.waiting_jobs import PROGRAM, delete_schedules
 from tests.benchmarks.rig.workload import Case, Figures, Parameters, Workload
 from tests.support.cluster.cluster import TOPIC_PARTITIONS
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 
 NEVER = 10_000
 """The most that a trigger can wait for, and more events than any schedule here gets: evidence grows, and nothing fires."""

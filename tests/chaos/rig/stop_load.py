@@ -21,7 +21,7 @@ from tests.support.cluster.message_load import Booked, MessageBook, cancel_id, i
 from tests.support.cluster.topic_reader import Arrived
 from tests.support.cluster.until import now_ms
 from tests.support.cluster.user_client import Acknowledged, Client
-from tidegate_core.language.values.shard_hash import message_shard, schedule_shard
+from tidegate_core.language.values.derived_ids import message_shard, schedule_shard
 
 NAMESPACE = "stops"
 ALL_SHARDS = frozenset(range(SHARDS))

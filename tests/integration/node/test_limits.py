@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.support.machine_speed import slowness
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.keys import LAST, shard_pk
 from tidegate_core.rows.ledger import LedgerRow

@@ -11,7 +11,7 @@ from tests.simulation.checks.fires import at_text, check_shown, maybe_due, shown
 from tests.simulation.checks.repeat_bound import is_at_bound
 from tests.simulation.checks.request_history import SKEW_MS, Segment
 from tests.simulation.users.schedule_definitions import NAMESPACE
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.messages.wire.delivery import GROUPS_UNDER_WAY_MAX
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from tests.simulation.world.fault_schedule import HEAL_AFTER_MS
 from tests.simulation.world.timeline import START
 from tidegate_core.ingest.events_topic_watch import CHECK_MS
 from tidegate_core.ingest.topic_follower import ASK_AGAIN_MS
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.durations import parse_duration
 from tidegate_core.language.values.instants import parse_instant
-from tidegate_core.language.values.shard_hash import schedule_shard
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case

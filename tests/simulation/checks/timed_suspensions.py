@@ -13,7 +13,7 @@ from tests.simulation.checks.request_history import SKEW_MS
 from tests.simulation.users.schedule_definitions import NAMESPACE
 from tests.simulation.world.fault_schedule import HEAL_AFTER_MS
 from tests.simulation.world.timeline import START
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case

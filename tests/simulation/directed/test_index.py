@@ -8,7 +8,7 @@ from tests.support.builders import SECOND, a_request, a_spec, an_apply, an_event
 from tests.support.harness.actor_harness import Behaviour
 from tests.support.harness.effect_matchers import Match, a_batch, a_commit
 from tests.support.harness.two_owners import BenchPair
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 
 SHARDS = 4
 OTHERS = 1

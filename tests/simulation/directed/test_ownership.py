@@ -20,7 +20,7 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import Behaviour
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.two_owners import BenchPair
-from tidegate_core.language.values.shard_hash import message_shard, schedule_shard
+from tidegate_core.language.values.derived_ids import message_shard, schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.shard.map_transition import HAND_OVER_MS
 from tidegate_core.writes.partition_map import Cut

@@ -17,9 +17,9 @@ from tests.simulation.world.guarded_produce import sent_of
 from tests.simulation.world.observations import Delivery
 from tests.simulation.world.timeline import START
 from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.language.values.derived_ids import message_shard, unnamed_message_shard
 from tidegate_core.language.values.instants import format_instant, parse_instant
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.shard_hash import message_shard, unnamed_message_shard
 from tidegate_core.rows.effects import NotProduced
 
 SINKS = ("sink-a", "sink-b")

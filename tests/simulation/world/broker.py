@@ -16,7 +16,7 @@ from tests.simulation.runner.trace import Trace
 from tests.simulation.world.timeline import START, Process, Timeline
 from tests.support.harness.scripted_logs import MARK
 from tidegate_core.engine.actor_inputs import LogRecord, TopicFacts
-from tidegate_core.language.values.shard_hash import shard_of
+from tidegate_core.language.values.derived_ids import shard_of
 from tidegate_core.rows.effects import EndOffsets, FindGaps, Gaps, NotProduced, Produced, Unavailable
 
 FETCH_MAX = 40

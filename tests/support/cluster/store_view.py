@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidegate_core.language.values.derived_ids import message_shard
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.shard_hash import message_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.message import MessageName, version_without_key
 from tidegate_core.rows.store_operations import Key

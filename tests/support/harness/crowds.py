@@ -8,8 +8,8 @@ from typing import Any
 from tests.support import tier
 from tests.support.builders import MINUTE, SECOND, Doc, a_spec, an_apply, at_most, every
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows.effects import LaunchOrder
 from tidegate_core.rows.shared_limit import SharedLimit
 

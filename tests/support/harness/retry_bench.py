@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.builders import a_request, a_spec, an_apply, every
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows.effects import LaunchOrder
 
 FAILS = Behaviour(starts_after=10, runs_for=100, outcome="failed")

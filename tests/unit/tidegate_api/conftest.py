@@ -20,8 +20,7 @@ from tidegate_api.routes.gate import run_token
 from tidegate_api.run_logs import FileLogs
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
-from tidegate_core.language.values.derived_ids import run_id
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import run_id, schedule_shard
 from tidegate_core.rows.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.keys import MAP_KEY

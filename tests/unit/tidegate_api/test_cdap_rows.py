@@ -11,7 +11,7 @@ from tests.support.builders import SECOND
 from tests.support.harness.actor_harness import ActorHarness
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, SPEC, Process, put_schedule
 from tidegate_core.language.requests.receipts import Receipt
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows.keys import MAP_KEY
 from tidegate_core.rows.store_operations import Put
 from tidegate_memory.store import MemoryStore

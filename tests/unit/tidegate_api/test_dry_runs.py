@@ -13,8 +13,8 @@ from tidegate_api.reads.apply_warnings import UPSTREAMS_READ_MAX
 from tidegate_api.reads.schedules import ScheduleReads
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.requests.receipts import ReceiptStatus
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.recurring_message import Interval, Recurring
 from tidegate_core.rows.store_operations import Item, Put

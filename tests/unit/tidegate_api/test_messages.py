@@ -12,8 +12,8 @@ import pytest
 
 from tests.unit.tidegate_api.conftest import NOW, PATIENT, PUT_SCHEDULE, SHARDS, TOPIC_PARTITIONS, TOPICS, Process
 from tidegate_core.language.formats.parsing import parse_events, parse_request
+from tidegate_core.language.values.derived_ids import message_shard
 from tidegate_core.language.values.problems import MAX_PROBLEMS
-from tidegate_core.language.values.shard_hash import message_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Produce
 from tidegate_core.rows.message import (

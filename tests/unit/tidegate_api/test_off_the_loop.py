@@ -13,7 +13,7 @@ from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SHARDS, SPEC, Proc
 from tidegate_api.requests.dry_run import dry_run
 from tidegate_api.routes.schedule_batches import LOOKED_AT_ONCE
 from tidegate_client.views import DryRun
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.run import Run
 from tidegate_core.runs.run_completion import ledger_row

@@ -16,8 +16,8 @@ from tidegate_api.routes.gate import run_token, speaks_for
 from tidegate_api.run_logs import decoded
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.requests import REQUEST_TYPES
+from tidegate_core.language.values.derived_ids import message_shard, schedule_shard, sources_shard, suspensions_shard
 from tidegate_core.language.values.problems import InvalidInput
-from tidegate_core.language.values.shard_hash import message_shard, schedule_shard, sources_shard, suspensions_shard
 
 
 @given(st.builds(Place, st.integers(0, 9), st.integers(0, 9_999), st.none() | st.text()))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
 from tidegate_api.reads import range_scan, runs
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.job import Job

@@ -6,7 +6,7 @@ import json
 
 from tests.unit.tidegate_api.conftest import SHARDS, TOPIC_PARTITIONS, Process
 from tidegate_core.language.events.event_source import SourceSpec
-from tidegate_core.language.values.shard_hash import sources_shard
+from tidegate_core.language.values.derived_ids import sources_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.source_list import Source, Sources, StoredSources

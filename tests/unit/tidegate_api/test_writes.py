@@ -21,8 +21,8 @@ from tidegate_core.language.events.event_source import SourceSpec
 from tidegate_core.language.events.events import DataPartitionEvent
 from tidegate_core.language.requests.receipts import ReceiptStatus
 from tidegate_core.language.requests.requests import MessageSend
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.problems import Problem
-from tidegate_core.language.values.shard_hash import schedule_shard
 
 
 def test_given_schedule_then_its_request_lies_in_the_owners_topic_partition(process: Process) -> None:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from tidegate_core.admission.admit import AdmitNext
 from tidegate_core.explain.why.reason import Reason
 from tidegate_core.explain.why.schedule_snapshot import Facts
-from tidegate_core.language.definitions.priority import Priority
+from tidegate_core.language.definitions.run_policies import Priority
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.states import Disposition, disposition_text
 from tidegate_core.rows import keys

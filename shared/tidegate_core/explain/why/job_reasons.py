@@ -17,8 +17,8 @@ from tidegate_core.explain.why.run_reasons import of_run
 from tidegate_core.explain.why.schedule_reasons import whole_schedule
 from tidegate_core.explain.why.schedule_snapshot import Facts
 from tidegate_core.language.constraints.constraint import Compared
-from tidegate_core.language.triggers.composite.pruning import without
-from tidegate_core.language.triggers.composite.tick_leaf import TickLeaf
+from tidegate_core.language.triggers.composite.composite_nodes import without
+from tidegate_core.language.triggers.composite.ticks import TickLeaf
 from tidegate_core.language.triggers.on_event.run_status import RunStatusTrigger
 from tidegate_core.language.triggers.trigger import EventTrigger
 from tidegate_core.language.values.instants import Instant, format_instant

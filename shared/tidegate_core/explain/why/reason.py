@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidegate_core.language.constraints.constraint import Compared
-from tidegate_core.language.constraints.reason_codes import REASONS, ReasonCode
+from tidegate_core.language.constraints.constraint import REASONS, Compared, ReasonCode
 from tidegate_core.language.values.instants import Instant
 
 STANDING: Final[Mapping[str, str]] = {

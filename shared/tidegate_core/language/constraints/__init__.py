@@ -7,13 +7,14 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from tidegate_core.language.constraints.concurrency import ConcurrencyConstraint
-from tidegate_core.language.constraints.constraint import Allow, Claim, Facts, Hold, LimitRef, Verdict
+from tidegate_core.language.constraints.constraint import Allow, Claim, Hold, LimitRef, Verdict
 from tidegate_core.language.constraints.delay import DelayConstraint
+from tidegate_core.language.constraints.facts import Facts
 from tidegate_core.language.constraints.load import LoadConstraint
 from tidegate_core.language.constraints.rate import RateConstraint
 from tidegate_core.language.constraints.since_last_run import SinceLastRunConstraint
 from tidegate_core.language.constraints.time_window import TimeWindowConstraint
-from tidegate_core.language.values.planned_features import PLATFORM, PlannedKinds, planned
+from tidegate_core.language.values.document import PLATFORM, PlannedKinds, planned
 
 __all__ = [
     "Allow",

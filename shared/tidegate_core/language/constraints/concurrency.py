@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from tidegate_core.language.constraints.constraint import Allow, Claim, Facts, LimitRef, Verdict
+from tidegate_core.language.constraints.constraint import Allow, Claim, LimitRef, Verdict
+from tidegate_core.language.constraints.facts import Facts
 from tidegate_core.language.constraints.limit_scope import ScopedConstraint
-from tidegate_core.language.values.document import Whole
-from tidegate_core.language.values.planned_features import PLATFORM, planned
+from tidegate_core.language.values.document import PLATFORM, Whole, planned
 from tidegate_core.language.values.problems import refused
 
 MAX_PERMITS = 1_000

@@ -1,21 +1,52 @@
-"""What every constraint answers about a job that waits: may it go now, if not until when, and which limits it takes part in."""
+"""Why a job waits: the closed list of codes, for metrics and programs, each with what it means.
+
+A verdict carries one of these words, the values that were compared, and the next instant at which it can change. `docs/schedules.md`
+has a row for each; a test holds the two against each other.
+
+
+What every constraint answers about a job that waits: may it go now, if not until when, and which limits it takes part in.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
-from tidegate_core.language.constraints.load_samples import LoadKey, LoadSeen
-from tidegate_core.language.constraints.rate_window import Span
-from tidegate_core.language.constraints.reason_codes import ReasonCode
+from tidegate_core.language.constraints.facts import Facts, Span
 from tidegate_core.language.targets.argument_templates import RunValues
 from tidegate_core.language.targets.programs import Program
 from tidegate_core.language.values.document import Document
 from tidegate_core.language.values.instants import Instant
 from tidegate_core.language.values.problems import shortened
-from tidegate_core.rows.run_history import NO_RUNS, PastRuns
+
+ReasonCode: TypeAlias = Literal[
+    "concurrency",
+    "window_closed",
+    "delayed",
+    "ran_recently",
+    "still_running",
+    "rate_reached",
+    "load_high",
+    "load_unknown",
+    "flexible_window",
+    "catch_up_pacing",
+]
+
+REASONS: Final[Mapping[ReasonCode, str]] = {
+    "concurrency": "as many runs as the limit lets run are open, or others wait for it since longer",
+    "window_closed": "no window is open",
+    "delayed": "the delay after satisfaction has not passed",
+    "ran_recently": "the last start, finish or success is too recent",
+    "still_running": "a run whose end counts is still open",
+    "rate_reached": "as many runs as the rate allows were admitted in its span",
+    "load_high": "the load is at its bound, or has not fallen far enough since",
+    "load_unknown": "there is no fresh sample of the load",
+    "flexible_window": "the occurrence's own place in the flexible window of its time trigger is still to come",
+    "catch_up_pacing": "runs that make up for missed instants start one at a time, and another of them is open",
+}
+
 
 OnUnmet: TypeAlias = Literal["wait", "abort"]
 Compared: TypeAlias = str | int | float
@@ -44,22 +75,6 @@ class Hold:
 
 
 Verdict: TypeAlias = Allow | Hold
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What constraints judge by, all of it as of one instant.
-
-    Attributes:
-        satisfied_at: When the job's trigger was satisfied.
-        past: Earlier runs of the schedule, as far as its constraints have them remembered.
-        loads: What was seen of loads; the one part that is not stored.
-    """
-
-    now: Instant
-    satisfied_at: Instant
-    past: PastRuns = NO_RUNS
-    loads: Mapping[LoadKey, LoadSeen] = field(default_factory=dict)
 
 
 Scope: TypeAlias = Literal["schedule", "program", "group", "key"]

@@ -6,8 +6,7 @@ from typing import ClassVar, Self
 
 from pydantic import model_validator
 
-from tidegate_core.language.time.time_of_day import TimeOfDay, time_text
-from tidegate_core.language.time.weekdays import DAY_SECONDS, Weekdays, weekday_of
+from tidegate_core.language.time.day_fields import DAY_SECONDS, TimeOfDay, Weekdays, time_text, weekday_of
 from tidegate_core.language.time.zones import LARGEST_SHIFT_SECONDS, Segment, Zone
 from tidegate_core.language.values.document import Document
 from tidegate_core.language.values.problems import refused

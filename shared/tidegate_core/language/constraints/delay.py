@@ -6,7 +6,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from tidegate_core.language.constraints.constraint import Allow, ConstraintSpec, Facts, Hold, OnUnmet, Verdict
+from tidegate_core.language.constraints.constraint import Allow, ConstraintSpec, Hold, OnUnmet, Verdict
+from tidegate_core.language.constraints.facts import Facts
 from tidegate_core.language.values.durations import DurationField, format_duration
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.problems import refused

@@ -15,8 +15,8 @@ from tidegate_core.language.targets.argument_templates import (
     parse_template,
     resolve_text,
 )
+from tidegate_core.language.values.document import PLATFORM, planned
 from tidegate_core.language.values.names import Name
-from tidegate_core.language.values.planned_features import PLATFORM, planned
 from tidegate_core.language.values.problems import refused
 
 KEY_BYTES_MAX: Final = 1_024

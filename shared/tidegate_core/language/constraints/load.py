@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
-from tidegate_core.language.constraints.constraint import Allow, ConstraintSpec, Facts, Hold, Verdict
-from tidegate_core.language.constraints.load_samples import KEPT_MS, NOTHING_SEEN, LoadKey, LoadSeen
+from tidegate_core.language.constraints.constraint import Allow, ConstraintSpec, Hold, Verdict
+from tidegate_core.language.constraints.facts import KEPT_MS, NOTHING_SEEN, Facts, LoadKey, LoadSeen
 from tidegate_core.language.values.document import Flag
 from tidegate_core.language.values.durations import DurationField, format_duration
 from tidegate_core.language.values.instants import format_instant

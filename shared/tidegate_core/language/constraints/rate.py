@@ -6,10 +6,10 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tidegate_core.language.constraints.constraint import Allow, Claim, ConstraintSpec, Facts, Hold, LimitRef, Verdict
+from tidegate_core.language.constraints.constraint import Allow, Claim, ConstraintSpec, Hold, LimitRef, Verdict
+from tidegate_core.language.constraints.facts import Facts, Span
 from tidegate_core.language.constraints.limit_scope import ScopedConstraint
-from tidegate_core.language.constraints.rate_window import Span
-from tidegate_core.language.time.periods import period_end, period_start
+from tidegate_core.language.time.calendar_periods import period_end, period_start
 from tidegate_core.language.time.zones import ZoneName, zone_named
 from tidegate_core.language.values.document import Whole
 from tidegate_core.language.values.durations import DurationField, format_duration

@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from tidegate_core.language.constraints.constraint import Allow, ConstraintSpec, Facts, Hold, Verdict
+from tidegate_core.language.constraints.constraint import Allow, ConstraintSpec, Hold, Verdict
+from tidegate_core.language.constraints.facts import Facts, RunHistory
 from tidegate_core.language.values.durations import DurationField, format_duration
 from tidegate_core.language.values.instants import Instant, format_instant
-from tidegate_core.rows.run_history import PastRuns
 
 
 class SinceLastRunConstraint(ConstraintSpec):
@@ -53,7 +53,7 @@ class SinceLastRunConstraint(ConstraintSpec):
             values={"of": self.of, "last": format_instant(last), "at_least": self.at_least},
         )
 
-    def _last(self, past: PastRuns) -> Instant | None:
+    def _last(self, past: RunHistory) -> Instant | None:
         match self.of:
             case "start":
                 return past.admitted[-1] if past.admitted else None

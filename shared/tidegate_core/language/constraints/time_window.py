@@ -7,14 +7,13 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tidegate_core.language.constraints.constraint import Allow, ConstraintSpec, Facts, Hold, Verdict
+from tidegate_core.language.constraints.constraint import Allow, ConstraintSpec, Hold, Verdict
 from tidegate_core.language.constraints.day_window import TIME_HINTS, DayWindow, refuse_endless
-from tidegate_core.language.time.time_of_day import TimeOfDay
-from tidegate_core.language.time.weekdays import Weekdays
+from tidegate_core.language.constraints.facts import Facts
+from tidegate_core.language.time.day_fields import TimeOfDay, Weekdays
 from tidegate_core.language.time.zones import ZoneName, zone_named
-from tidegate_core.language.values.document import AtMost
+from tidegate_core.language.values.document import PLATFORM, AtMost, planned
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.language.values.planned_features import PLATFORM, planned
 from tidegate_core.language.values.problems import refused
 
 MAX_WINDOWS = 16

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 from pydantic import Field, field_validator
 
 from tidegate_core.language.triggers.trigger import EventTrigger, TimeTrigger
-from tidegate_core.language.values.document import Document, Whole
+from tidegate_core.language.values.document import PLATFORM, Document, Whole, planned
 from tidegate_core.language.values.durations import DurationField
 from tidegate_core.language.values.instants import Instant
-from tidegate_core.language.values.planned_features import PLATFORM, planned
 from tidegate_core.language.values.problems import Problem
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 from tidegate_core.language.constraints import DelayConstraint, TimeWindowConstraint
-from tidegate_core.language.constraints.constraint import Facts, Hold
+from tidegate_core.language.constraints.constraint import Hold
+from tidegate_core.language.constraints.facts import Facts
 from tidegate_core.language.definitions.catch_up_policy import is_too_old
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.triggers import TimeTrigger

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from tidegate_core.language.definitions.catch_up_policy import MAX_RUNS_MAX
-from tidegate_core.language.definitions.overlap_policy import MAX_PENDING
+from tidegate_core.language.definitions.run_policies import MAX_PENDING
 
 EVERY_NAMESPACE: Final = "*"
 """In the place of a name: holds for each namespace that has no quota of its own."""

@@ -8,15 +8,15 @@ from pydantic import BeforeValidator, Field, StringConstraints, field_validator,
 
 from tidegate_core.language.constraints import Constraint
 from tidegate_core.language.definitions.catch_up_policy import CatchUpPolicy
-from tidegate_core.language.definitions.overlap_policy import (
+from tidegate_core.language.definitions.run_policies import (
     MAX_PENDING,
     MAX_PENDING_DEFAULT,
     OnOverflow,
     Overlap,
+    Priority,
+    Retry,
     queue_fields_of,
 )
-from tidegate_core.language.definitions.priority import Priority
-from tidegate_core.language.definitions.retry_policy import Retry
 from tidegate_core.language.targets.message_target import MessageTarget
 from tidegate_core.language.targets.programs import Program, ProgramTarget
 from tidegate_core.language.targets.target_rules import (
@@ -26,14 +26,12 @@ from tidegate_core.language.targets.target_rules import (
     with_target_defaults,
 )
 from tidegate_core.language.triggers import Trigger
-from tidegate_core.language.values.derived_ids import base32
-from tidegate_core.language.values.document import AtMost, Document, Flag, Text, Whole
+from tidegate_core.language.values.derived_ids import base32, hash_of
+from tidegate_core.language.values.document import PLATFORM, AtMost, Document, Flag, PlannedKinds, Text, Whole, planned
 from tidegate_core.language.values.durations import DurationField
 from tidegate_core.language.values.names import Name, Namespace
-from tidegate_core.language.values.pending_modes import OnUpdate, SuspendMode
-from tidegate_core.language.values.planned_features import PLATFORM, PlannedKinds, planned
 from tidegate_core.language.values.problems import refused
-from tidegate_core.language.values.shard_hash import hash_of
+from tidegate_core.language.values.states import OnUpdate, SuspendMode
 
 Preset: TypeAlias = Literal["cdap"]
 

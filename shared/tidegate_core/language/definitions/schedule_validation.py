@@ -10,17 +10,17 @@ from tidegate_core.language.constraints.limit_scope import ScopedConstraint
 from tidegate_core.language.constraints.load import LOCAL, LOCAL_MOST
 from tidegate_core.language.definitions.catch_up_policy import CatchUp, catch_up_problems, catch_up_warning, is_too_old
 from tidegate_core.language.definitions.never_runs import INSTANTS_MAX, never_runs_warning
-from tidegate_core.language.definitions.overlap_policy import overlap_problems
 from tidegate_core.language.definitions.quotas import NO_QUOTA, Quota
+from tidegate_core.language.definitions.run_policies import overlap_problems
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.targets.argument_templates import text_problems
-from tidegate_core.language.time.hashed_items import is_hashed
+from tidegate_core.language.time.cron_items import is_hashed
 from tidegate_core.language.triggers import AtTrigger, RunStatusTrigger, TimesTrigger
 from tidegate_core.language.triggers.composite.composite import CompositeTrigger
-from tidegate_core.language.triggers.composite.tick_leaf import TickLeaf
+from tidegate_core.language.triggers.composite.ticks import TickLeaf
 from tidegate_core.language.triggers.exclusions import ExcludedCron
+from tidegate_core.language.triggers.on_event.counting_leaf import DatasetLeaf
 from tidegate_core.language.triggers.on_event.custom_event import CustomEventTrigger
-from tidegate_core.language.triggers.on_event.dataset_leaf import DatasetLeaf
 from tidegate_core.language.triggers.on_time.cron import CronTrigger
 from tidegate_core.language.triggers.on_time.every import SHORTEST_PERIOD_MS
 from tidegate_core.language.triggers.search import STEPS_PER_SEARCH, Search
@@ -28,7 +28,7 @@ from tidegate_core.language.triggers.trigger import EventTrigger, LeafTrigger, T
 from tidegate_core.language.triggers.unmatchable_filters import vain_filter_problems
 from tidegate_core.language.values.durations import format_duration
 from tidegate_core.language.values.instants import TEN_YEARS_MS, Instant, format_instant
-from tidegate_core.language.values.json_pointers import ESCAPES, WRONG_ESCAPE, is_wrongly_escaped
+from tidegate_core.language.values.json_values import ESCAPES, WRONG_ESCAPE, is_wrongly_escaped
 from tidegate_core.language.values.problems import Problem
 
 if TYPE_CHECKING:

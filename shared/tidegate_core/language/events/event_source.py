@@ -9,13 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, model_validator
 
 from tidegate_core.language.events.events import DataPartitionEvent
-from tidegate_core.language.events.record_filter import RecordFilter
-from tidegate_core.language.events.record_places import PARTS_MAX, Place, Pointer, check_pointer
-from tidegate_core.language.values.contradictions import compared, contradiction
-from tidegate_core.language.values.document import AtMost, Document
-from tidegate_core.language.values.json_pointers import ESCAPES, WRONG_ESCAPE, is_wrongly_escaped
+from tidegate_core.language.events.record_filter import PARTS_MAX, Place, Pointer, RecordFilter, check_pointer
+from tidegate_core.language.values.comparison import compared, contradiction
+from tidegate_core.language.values.document import PLATFORM, AtMost, Document, planned
+from tidegate_core.language.values.json_values import ESCAPES, WRONG_ESCAPE, is_wrongly_escaped
 from tidegate_core.language.values.names import Name, Namespace, ShortText, Topic
-from tidegate_core.language.values.planned_features import PLATFORM, planned
 from tidegate_core.language.values.problems import Problem, refused
 
 DIGITS_MAX = 19

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, field_validator
 from pydantic_core import PydanticSerializationError, to_json
 
+from tidegate_core.language.values.derived_ids import hash_of
 from tidegate_core.language.values.document import Document, Whole
 from tidegate_core.language.values.instants import InstantField
 from tidegate_core.language.values.names import (
@@ -20,7 +21,6 @@ from tidegate_core.language.values.names import (
     ShortText,
 )
 from tidegate_core.language.values.problems import refused
-from tidegate_core.language.values.shard_hash import hash_of
 from tidegate_core.language.values.sizes import LARGEST_SIZE_BYTES, SizeField, whole_of
 
 ChangeKind: TypeAlias = Literal["created", "appended", "replaced", "deleted"]

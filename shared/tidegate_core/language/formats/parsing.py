@@ -34,8 +34,7 @@ from tidegate_core.language.requests.requests import (
     ScheduleApply,
     SourceApply,
 )
-from tidegate_core.language.values.document import Document, overgrown
-from tidegate_core.language.values.planned_features import PLATFORM
+from tidegate_core.language.values.document import PLATFORM, Document, overgrown
 from tidegate_core.language.values.problems import (
     TOO_LARGE,
     ErrorClass,

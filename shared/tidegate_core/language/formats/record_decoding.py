@@ -18,7 +18,7 @@ from tidegate_core.language.formats.cloud_events import (
     version_problem,
 )
 from tidegate_core.language.requests.requests import MAX_RECORD_BYTES
-from tidegate_core.language.values.exact_json import exactly_read
+from tidegate_core.language.values.json_values import exactly_read
 from tidegate_core.language.values.names import FREE_TEXT_PATTERN
 from tidegate_core.language.values.problems import (
     MAX_PROBLEMS,

@@ -8,11 +8,10 @@ from pydantic import model_validator
 
 from tidegate_core.language.requests.request_base import RequestBase
 from tidegate_core.language.targets.message_body import MAX_PAYLOAD_BYTES, PAYLOAD_FIELDS, MessageBody, header_problems
-from tidegate_core.language.values.document import Flag
+from tidegate_core.language.values.document import PLATFORM, Flag, planned
 from tidegate_core.language.values.durations import DurationField
 from tidegate_core.language.values.instants import LATEST_INSTANT, TEN_YEARS_MS, Instant, InstantField
 from tidegate_core.language.values.names import MessageKey, Namespace, RequestId
-from tidegate_core.language.values.planned_features import PLATFORM, planned
 from tidegate_core.language.values.problems import Problem, refused
 
 __all__ = ["MAX_PAYLOAD_BYTES", "PAYLOAD_FIELDS", "MessageCancel", "MessageSend", "check_delivery"]

@@ -15,14 +15,18 @@ from tidegate_core.language.requests.message_requests import (
     MessageSend,
     check_delivery,
 )
-from tidegate_core.language.requests.request_base import MAX_RECORD_BYTES, RequestBase
-from tidegate_core.language.requests.scope_requests import ControlRequest, ControlResume, ControlSuspend
-from tidegate_core.language.values.document import Flag
+from tidegate_core.language.requests.request_base import (
+    MAX_RECORD_BYTES,
+    ControlRequest,
+    ControlResume,
+    ControlSuspend,
+    RequestBase,
+)
+from tidegate_core.language.values.document import LANGUAGE, PLATFORM, Flag, planned
 from tidegate_core.language.values.instants import InstantField
 from tidegate_core.language.values.names import Name, Namespace, RunId
-from tidegate_core.language.values.pending_modes import Backlog, OnUpdate, SuspendMode
-from tidegate_core.language.values.planned_features import LANGUAGE, PLATFORM, planned
 from tidegate_core.language.values.problems import refused
+from tidegate_core.language.values.states import Backlog, OnUpdate, SuspendMode
 
 __all__ = [
     "MAX_PAYLOAD_BYTES",

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from tidegate_core.language.values.document import AtMost, Document
 from tidegate_core.language.values.durations import DurationField
-from tidegate_core.language.values.exact_json import exact_json, holds_written_number
+from tidegate_core.language.values.json_values import exact_json, holds_written_number
 from tidegate_core.language.values.names import Topic
 from tidegate_core.language.values.problems import TOO_LARGE, Problem, refused, shortened
 

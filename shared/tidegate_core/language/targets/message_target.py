@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tidegate_core.language.targets.message_body import MessageBody
-from tidegate_core.language.values.planned_features import LANGUAGE, PLATFORM, planned
+from tidegate_core.language.values.document import LANGUAGE, PLATFORM, planned
 from tidegate_core.language.values.problems import refused
 
 _TEMPLATE = "${"

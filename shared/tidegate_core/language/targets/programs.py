@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from tidegate_core.language.values.document import AtMost, Document, Text
+from tidegate_core.language.values.document import PLATFORM, AtMost, Document, PlannedKinds, Text, planned
 from tidegate_core.language.values.names import Name
-from tidegate_core.language.values.planned_features import PLATFORM, PlannedKinds, planned
 from tidegate_core.language.values.problems import refused
 
 MAX_ARGUMENTS = 256

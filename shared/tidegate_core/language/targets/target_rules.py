@@ -16,9 +16,9 @@ from tidegate_core.language.targets.message_target import IS_PLANNED, MessageTar
 from tidegate_core.language.targets.programs import Program, ProgramTarget
 from tidegate_core.language.triggers import Trigger
 from tidegate_core.language.triggers.trigger import TimeTrigger
-from tidegate_core.language.values.pending_modes import FOR_PROGRAMS, Backlog, OnUpdate, SuspendMode
-from tidegate_core.language.values.planned_features import LANGUAGE, PLATFORM
+from tidegate_core.language.values.document import LANGUAGE, PLATFORM
 from tidegate_core.language.values.problems import Problem, refused
+from tidegate_core.language.values.states import FOR_PROGRAMS, Backlog, OnUpdate, SuspendMode
 
 SUSPENDS_BY_DROP: Final = Problem("mode", "is for schedules that start programs: messages wait for nothing", "use drop")
 NO_BACKLOG: Final = Problem(

@@ -1,13 +1,69 @@
-"""Calendar periods: every n days, weeks or months at a time of day, counted from an anchor (SEMANTICS 1.4)."""
+"""Days that a month has at most one of: its last, the nearest weekday to a date, the third Friday (Quartz, SEMANTICS 1.1).
+
+Calendar periods: every n days, weeks or months at a time of day, counted from an anchor (SEMANTICS 1.4).
+
+Hours and days of a zone's wall clock as spans of real time, through clock changes (SEMANTICS 2).
+"""
 
 from __future__ import annotations
 
 from calendar import monthrange
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from tidegate_core.language.time.zones import Segment, Zone
 from tidegate_core.language.values.durations import Duration
+
+SpecialKind: TypeAlias = Literal["last", "last_weekday", "nearest_weekday", "nth_of_week", "last_of_week"]
+
+_SUNDAY, _SATURDAY = 0, 6
+
+
+class SpecialDay(NamedTuple):
+    """One day of some months.
+
+    Attributes:
+        kind: `L` and `L-n`, `LW` and `L-nW`, `nW`, `n#k`, `nL`.
+        number: Days before the last (`last`, `last_weekday`), the date (`nearest_weekday`), or the weekday, 0 to 6 from Sunday.
+        nth: For `nth_of_week`: 1 to 5.
+    """
+
+    kind: SpecialKind
+    number: int = 0
+    nth: int = 0
+
+    def day_in(self, year: int, month: int) -> int | None:
+        """Returns the day of that month, or None where the month has none."""
+        length = monthrange(year, month)[1]
+        match self.kind:
+            case "last":
+                return length - self.number if self.number < length else None
+            case "last_weekday":
+                return _nearest_weekday(year, month, length - self.number, length) if self.number < length else None
+            case "nearest_weekday":
+                # A month without the date has no weekday near it either: 31W does not mean 30 June.
+                return _nearest_weekday(year, month, self.number, length) if self.number <= length else None
+            case "nth_of_week":
+                day = 1 + (self.number - _weekday(year, month, 1)) % 7 + 7 * (self.nth - 1)
+                return day if day <= length else None
+            case "last_of_week":
+                return length - (_weekday(year, month, length) - self.number) % 7
+
+
+def _nearest_weekday(year: int, month: int, day: int, length: int) -> int:
+    """Never in another month: 1W is Monday the 3rd when the 1st is a Saturday."""
+    weekday = _weekday(year, month, day)
+    if weekday == _SATURDAY:
+        return day - 1 if day > 1 else day + 2
+    if weekday == _SUNDAY:
+        return day + 1 if day < length else day - 2
+    return day
+
+
+def _weekday(year: int, month: int, day: int) -> int:
+    return date(year, month, day).isoweekday() % 7
+
 
 Unit: TypeAlias = Literal["days", "weeks", "months"]
 
@@ -93,3 +149,45 @@ class PeriodTimes:
 def _month_of(day: int) -> int:
     when = date.fromordinal(day + _EPOCH_ORDINAL)
     return when.year * 12 + when.month - 1
+
+
+_DAY: Final = 86_400
+
+
+def period_start(zone: Zone, second: int, length: int) -> int:
+    """Returns the second at which the zone's hour or day around `second` began.
+
+    Args:
+        zone: Whose wall clock is read.
+        second: Since the epoch.
+        length: 3,600 or 86,400. Where clocks change, the span in real time is longer or shorter; an hour that is shown twice
+            as a whole is two hours, and a day is one also if its first or its last hour is shown twice.
+    """
+    segment = zone.segment_at(second)
+    edge = second + segment.offset - (second + segment.offset) % length
+    # A day of which an hour comes twice goes on at the change itself, also where the second pass begins at its very edge.
+    while edge - segment.offset < segment.start or (length == _DAY and edge - segment.offset == segment.start):
+        before = zone.segment_at(segment.start - 1)
+        if before.end + before.offset <= edge:
+            return segment.start  # The clock change skipped its beginning.
+        segment = before
+    return edge - segment.offset
+
+
+def period_end(zone: Zone, second: int, length: int) -> int:
+    """Returns the first second after the zone's hour or day around `second`; of an hour that is shown twice, after its pass."""
+    segment = zone.segment_at(second)
+    edge = second + segment.offset - (second + segment.offset) % length + length
+    while edge - segment.offset > segment.end or (
+        edge - segment.offset == segment.end and _goes_on(zone.segment_at(segment.end), edge, length)
+    ):
+        segment = zone.segment_at(segment.end)
+        if segment.start + segment.offset >= edge:
+            return segment.start
+    return edge - segment.offset
+
+
+def _goes_on(following: Segment, edge: int, length: int) -> bool:
+    """Whether a clock that is put back at the very edge shows more of the same day, or of an hour that does not come twice as a whole."""
+    begins = following.start + following.offset
+    return begins < edge and (length == _DAY or begins > edge - length)

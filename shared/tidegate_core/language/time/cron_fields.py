@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from tidegate_core.language.time import cron_text, quartz_text
+from tidegate_core.language.time.calendar_periods import SpecialDay
 from tidegate_core.language.time.cron_items import CronError, Dialect, FieldText, mended
-from tidegate_core.language.time.special_days import SpecialDay
 from tidegate_core.language.values.instants import LATEST_INSTANT
 
 DayRule: TypeAlias = Literal["and", "or"]

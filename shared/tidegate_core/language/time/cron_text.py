@@ -1,14 +1,18 @@
-"""The text of cron expressions in the unix dialects: splitting, checking and expanding item by item."""
+"""The text of cron expressions in the unix dialects: splitting, checking and expanding item by item.
+
+`CRON_TZ=Europe/Rome 0 6 * * *`, as crontabs and Kubernetes write it, taken as expression and zone.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from tidegate_core.language.time.cron_items import (
     DAY_OF_MONTH,
     DAY_OF_WEEK,
+    HASHED_ITEM,
     HOUR,
     MINUTE,
     MONTH,
@@ -20,11 +24,12 @@ from tidegate_core.language.time.cron_items import (
     check_length,
     check_step,
     crontab_line,
+    hashed_values,
     is_no_item,
     value_of,
     without_macro,
 )
-from tidegate_core.language.time.hashed_items import HASHED_ITEM, hashed_values
+from tidegate_core.language.values.problems import MAX_SHOWN, refused
 
 MACROS: Mapping[str, str] = {
     "@yearly": "0 0 1 1 *",
@@ -158,3 +163,21 @@ def _check_step(kind: FieldKind, match: re.Match[str], place: str, start: int) -
             instead=f"{match['low']}-{kind.high if kind is not DAY_OF_WEEK else 6}/{step}",
         )
     check_step(kind, step, place, step_start, step_end, widest=kind.high - kind.low)
+
+
+_WITH_ZONE: Final = re.compile(r"\s*(?:CRON_TZ|TZ)=(\S+)\s+(\S.*)", re.ASCII | re.DOTALL)
+
+
+def with_zone_of_expression(given: Any) -> Any:
+    """Returns the fields of a cron trigger, or of a cron exclusion, with the zone that stands before its expression in its own field."""
+    expression = given.get("expression") if isinstance(given, dict) else None
+    match = _WITH_ZONE.fullmatch(expression) if isinstance(expression, str) else None
+    if match is None:
+        return given
+    if given.get("zone", match[1]) != match[1]:
+        raise refused(
+            f'"{match[1][:MAX_SHOWN]}" stands before the expression, and zone differs',
+            field="zone",
+            hint="keep one of them",
+        )
+    return {**given, "zone": match[1], "expression": match[2]}

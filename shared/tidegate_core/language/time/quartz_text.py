@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from tidegate_core.language.time.calendar_periods import SpecialDay
 from tidegate_core.language.time.cron_items import (
     DAY_OF_MONTH,
+    HASHED_ITEM,
     HOUR,
     MINUTE,
     MONTH,
@@ -27,8 +29,6 @@ from tidegate_core.language.time.cron_items import (
     value_of,
     without_macro,
 )
-from tidegate_core.language.time.hashed_items import HASHED_ITEM
-from tidegate_core.language.time.special_days import SpecialDay
 
 FIRST_YEAR, LAST_YEAR = 1970, 2099
 """As in Quartz."""

@@ -16,11 +16,10 @@ from tidegate_core.language.triggers.on_event.data_size import DataSizeTrigger
 from tidegate_core.language.triggers.on_event.run_status import RunStatusTrigger
 from tidegate_core.language.triggers.on_time.at import AtTrigger
 from tidegate_core.language.triggers.on_time.cron import CronTrigger
-from tidegate_core.language.triggers.on_time.every import EveryTrigger
-from tidegate_core.language.triggers.on_time.every_macro import every_macro_as_every
+from tidegate_core.language.triggers.on_time.every import EveryTrigger, every_macro_as_every
 from tidegate_core.language.triggers.on_time.times import TimesTrigger
 from tidegate_core.language.triggers.trigger import EventTrigger, LeafTrigger, TimeTrigger
-from tidegate_core.language.values.planned_features import PLATFORM, PlannedKinds, planned
+from tidegate_core.language.values.document import PLATFORM, PlannedKinds, planned
 
 __all__ = [
     "AllOfTrigger",

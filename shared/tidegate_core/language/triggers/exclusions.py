@@ -12,11 +12,10 @@ from pydantic import BeforeValidator, Field, PlainSerializer, Strict, WithJsonSc
 
 from tidegate_core.language.time.cron_fields import DayRule, parse_cron
 from tidegate_core.language.time.cron_items import CronError, Dialect
-from tidegate_core.language.time.cron_zone import with_zone_of_expression
+from tidegate_core.language.time.cron_text import with_zone_of_expression
 from tidegate_core.language.time.zones import Segment, ZoneName, zone_named
-from tidegate_core.language.values.document import Document
+from tidegate_core.language.values.document import PLATFORM, Document, PlannedKinds, planned
 from tidegate_core.language.values.instants import LATEST_INSTANT, Instant
-from tidegate_core.language.values.planned_features import PLATFORM, PlannedKinds, planned
 from tidegate_core.language.values.problems import refused
 
 MAX_EXCLUSIONS = 50

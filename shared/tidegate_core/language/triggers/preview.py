@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from tidegate_core.language.time.zones import zone_named
 from tidegate_core.language.triggers.composite.composite import CompositeTrigger
-from tidegate_core.language.triggers.composite.tick_leaf import TickLeaf
+from tidegate_core.language.triggers.composite.ticks import TickLeaf
 from tidegate_core.language.triggers.on_time.times import TimesTrigger
 from tidegate_core.language.triggers.search import Search
 from tidegate_core.language.triggers.trigger import EventTrigger, TimeTrigger

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model
 
 from tidegate_core.language.events.trigger_facts import Fact
 from tidegate_core.language.time.wall_clock import Skip, WallClock, note_on
-from tidegate_core.language.triggers.exclusion_skipping import DAYS_PASSED_OVER, Minutes, ahead, back, minutes_left_out
 from tidegate_core.language.triggers.exclusions import (
     ALL_MINUTES,
     MAX_EXCLUSIONS,
@@ -23,8 +22,17 @@ from tidegate_core.language.triggers.exclusions import (
     excluded_span,
 )
 from tidegate_core.language.triggers.latches import Terms
-from tidegate_core.language.triggers.search import STEPS_PER_SEARCH, Next, Search
-from tidegate_core.language.values.document import AtMost, Document, Whole
+from tidegate_core.language.triggers.search import (
+    DAYS_PASSED_OVER,
+    STEPS_PER_SEARCH,
+    Minutes,
+    Next,
+    Search,
+    ahead,
+    back,
+    minutes_left_out,
+)
+from tidegate_core.language.values.document import PLATFORM, AtMost, Document, Whole, planned
 from tidegate_core.language.values.durations import (
     NO_END,
     Duration,
@@ -33,7 +41,6 @@ from tidegate_core.language.values.durations import (
     format_duration,
 )
 from tidegate_core.language.values.instants import LATEST_INSTANT, Instant, InstantField
-from tidegate_core.language.values.planned_features import PLATFORM, planned
 from tidegate_core.language.values.problems import refused
 
 Correlate: TypeAlias = Literal["data_partition"]

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any, Final, get_args
 
 from tidegate_core.language.events.events import ChangeKind
+from tidegate_core.language.triggers.on_event.counting_leaf import DatasetLeaf
 from tidegate_core.language.triggers.on_event.custom_event import CustomEventTrigger
-from tidegate_core.language.triggers.on_event.dataset_leaf import DatasetLeaf
 from tidegate_core.language.triggers.on_event.event_filter import Filter
-from tidegate_core.language.values.contradictions import BOUNDS, compared, contradiction, values_of
-from tidegate_core.language.values.exact_json import WrittenNumber
+from tidegate_core.language.values.comparison import BOUNDS, compared, contradiction, values_of
+from tidegate_core.language.values.json_values import WrittenNumber
 from tidegate_core.language.values.problems import MAX_SHOWN, Problem, did_you_mean
 
 KINDS: Final[tuple[str, ...]] = get_args(ChangeKind)

@@ -1,11 +1,19 @@
 """Names and ids that users choose, with the characters that they may have (SEMANTICS 18).
 
 None of them contains `/` or `#` except the free texts at the end, so names can be joined by those without ambiguity.
+
+
+What a record may not ask for, however well it is written: to speak for a namespace that is not its topic's, and to have
+tidegate itself write into tidegate's own topics.
+
+Who may write into a topic is the brokers' word (ACLs); which namespaces a topic is for is the nodes' (`namespaces` of the
+settings). A source's topic needs no rule: its records cannot name a namespace, the source does.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, StringConstraints
 
@@ -56,3 +64,18 @@ EventId = Annotated[str, StringConstraints(strict=True, max_length=1024, pattern
 DataPartitionName = Annotated[str, StringConstraints(strict=True, pattern=LONG_TEXT_PATTERN)]
 ShortText = Annotated[str, StringConstraints(strict=True, max_length=1024)]
 """A sentence by a person: a reason, an actor's name."""
+
+
+EVERY: Final = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNamespaces:
+    """Which namespaces the records of the two shared topics may name: names, or beginnings that end with `*`."""
+
+    requests: tuple[str, ...] = EVERY
+    events: tuple[str, ...] = EVERY
+
+
+EVERYBODY: Final = TopicNamespaces()
+"""Both topics are for every namespace."""

@@ -15,10 +15,9 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from tidegate_core.language.values.document import Document
+from tidegate_core.language.values.document import Document, Planned, PlannedKinds
 from tidegate_core.language.values.durations import format_duration, is_read_as_duration
 from tidegate_core.language.values.names import WORDING
-from tidegate_core.language.values.planned_features import Planned, PlannedKinds
 from tidegate_core.language.values.problems import (
     MAX_PROBLEMS,
     MAX_SHOWN,

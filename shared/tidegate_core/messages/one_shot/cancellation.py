@@ -15,9 +15,9 @@ from tidegate_core.engine.operations import Operation
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
 from tidegate_core.language.requests.requests import MessageCancel, MessageSend
+from tidegate_core.language.values.derived_ids import PRINTED_ID
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import Problem, RefusedRecord
-from tidegate_core.language.values.shard_hash import PRINTED_ID
 from tidegate_core.messages.one_shot.create_lookup import PendingCreate
 from tidegate_core.messages.one_shot.create_writer import (
     StaysInInbox,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate_core.language.definitions.priority import Priority
+from tidegate_core.language.definitions.run_policies import Priority
 from tidegate_core.rows.store_operations import Value
 
 

@@ -21,7 +21,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from tidegate_core.language.constraints.constraint import LimitRef
-from tidegate_core.language.definitions.priority import Priority, class_of, order_of
+from tidegate_core.language.definitions.run_policies import Priority, class_of, order_of
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.job import Job

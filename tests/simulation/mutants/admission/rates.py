@@ -10,7 +10,7 @@ from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instea
 from tests.simulation.users.shared_limits import RATES
 from tidegate_core.admission import limit_coordinator, permits
 from tidegate_core.commands import end_pending, pending_pages
-from tidegate_core.language.constraints.rate_window import Span
+from tidegate_core.language.constraints.facts import Span
 from tidegate_core.rows.shared_limit import SharedLimit
 from tidegate_core.rows.store_operations import Update
 from tidegate_core.runs import run_completion

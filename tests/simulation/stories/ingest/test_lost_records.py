@@ -12,7 +12,7 @@ from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_batch, a_commit
 from tests.support.harness.recreated_topic import recreate_requests_topic
 from tidegate_core.engine.actor_inputs import Woken
-from tidegate_core.language.values.shard_hash import message_shard
+from tidegate_core.language.values.derived_ids import message_shard
 
 SHARDS = 4
 NAME = "asked again"

@@ -14,7 +14,7 @@ from tests.support.harness.recreated_topic import recreate_requests_topic
 from tests.support.harness.two_owners import GUARD_LAPSED, BenchPair
 from tidegate_core.engine.actor_inputs import TopicFacts
 from tidegate_core.engine.membership_lease import MapLease
-from tidegate_core.language.values.shard_hash import message_shard
+from tidegate_core.language.values.derived_ids import message_shard
 from tidegate_core.rows.effects import Effect, NotProduced, Produce
 from tidegate_core.rows.store_operations import Transaction
 from tidegate_core.writes.partition_map import ClusterMap, Cut, follow_map, put_first_map

@@ -9,7 +9,7 @@ import pytest
 from tests.support.builders import on_run_of
 from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, PUT_SCHEDULE, SHARDS, SPEC, Process, put_schedule
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.schedule import Definition
 

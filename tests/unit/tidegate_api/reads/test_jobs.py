@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.builders import MINUTE
 from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.job import Job
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, Process, put_schedule
-from tidegate_core.language.values.derived_ids import run_id
+from tidegate_core.language.values.derived_ids import run_id, schedule_shard
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.store_operations import Put

@@ -19,9 +19,8 @@ from tests.unit.tidegate_api.conftest import (
     accepted,
 )
 from tidegate_core.language.formats.parsing import parse_request
-from tidegate_core.language.values.derived_ids import run_id
+from tidegate_core.language.values.derived_ids import run_id, schedule_shard, suspensions_shard
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.shard_hash import schedule_shard, suspensions_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import EndOffsets, Unavailable
 from tidegate_core.rows.inbox import InboxRow

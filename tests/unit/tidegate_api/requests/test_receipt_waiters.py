@@ -32,7 +32,7 @@ from tidegate_api.requests.request_submission import Timing
 from tidegate_api.routes.requests import PENDING_MS_MAX
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.receipts import Receipt
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows.effects import EndOffsets, NotProduced, Outcome, Produce, Produced
 from tidegate_core.rows.receipt import StoredReceipt, subject_of
 from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead

@@ -31,7 +31,7 @@ from tests.support.harness.source_bench import (
 from tidegate_core.commands import source_commands
 from tidegate_core.commands.source_commands import SOURCES_MAX
 from tidegate_core.engine.actor_inputs import LogRecord
-from tidegate_core.language.values.shard_hash import schedule_shard, sources_shard
+from tidegate_core.language.values.derived_ids import schedule_shard, sources_shard
 from tidegate_core.rows.effects import Commit, Effect, EndOffsets, ReadEndOffsets, Write
 
 N = tier.at_night(200, else_=100)

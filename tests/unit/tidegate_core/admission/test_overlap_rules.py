@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.builders import MINUTE, NOW, a_job, a_run, at_most, parsed_spec
 from tidegate_core.admission.overlap_rules import SETTLED_TOGETHER, Ended, apply_policy, to_cancel
 from tidegate_core.admission.permits import limits_of
-from tidegate_core.language.definitions.overlap_policy import Overlap
+from tidegate_core.language.definitions.run_policies import Overlap
 from tidegate_core.rows.job import Job
 
 RUN = "0000-run"

@@ -24,7 +24,7 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import a_bench
 from tidegate_core.admission.limit_coordinator import OFFER_MS
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Commit, Effect, Read, WakeUp
 from tidegate_core.rows.shared_limit import SharedLimit

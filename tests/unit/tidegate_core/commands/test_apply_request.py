@@ -11,8 +11,8 @@ from tests.support.builders import REQUESTS_ID, SECOND, Doc, a_request, a_spec, 
 from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.request_bench import answer, brought_to
 from tidegate_core.engine.actor_inputs import Woken
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.store_operations import Key, Put

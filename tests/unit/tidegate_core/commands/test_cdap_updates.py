@@ -24,7 +24,7 @@ from tests.support.builders import (
     on_data,
 )
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 
 IN_40_S = {"type": "time_window", "opens": "02:14", "closes": "02:13"}
 """Opens 40 s after a bench begins, for all of a day: what waits for it is due then, to the millisecond."""

@@ -21,7 +21,7 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.commands.apply_checks import COUNTED_FOR_MS, COUNTS_MAX
 from tidegate_core.language.definitions.quotas import Quota
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Commit, Effect
 from tidegate_core.rows.item_codec import from_item, to_item

@@ -29,8 +29,8 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit, a_produce
 from tidegate_core.engine.actor_inputs import Woken
+from tidegate_core.language.values.derived_ids import message_shard
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.shard_hash import message_shard
 from tidegate_core.messages.wire.delivery import INVALID_PAUSE_MS
 from tidegate_core.rows.effects import Commit, Effect, EndOffsets, Invalid, NotProduced, Produce, ReadEndOffsets, Write
 from tidegate_core.rows.inbox import InboxRow

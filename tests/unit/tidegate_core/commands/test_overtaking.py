@@ -23,10 +23,10 @@ from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.engine.actor_inputs import LogRecord, Woken
 from tidegate_core.ingest.inbox_row import inbox_row, may_overtake
 from tidegate_core.language.formats.parsing import parse_request
+from tidegate_core.language.values.derived_ids import schedule_shard, suspensions_shard
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.shard_hash import schedule_shard, suspensions_shard
-from tidegate_core.language.values.topic_namespaces import TopicNamespaces
+from tidegate_core.language.values.names import TopicNamespaces
 from tidegate_core.rows.store_operations import Item
 from tidegate_core.writes.cursor_moves import inbox_put
 

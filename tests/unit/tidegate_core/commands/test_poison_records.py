@@ -17,7 +17,7 @@ from tidegate_core.ingest import event_decoding, request_ingest
 from tidegate_core.ingest.source_mapping import events_of
 from tidegate_core.language.events.events import DataPartitionEvent
 from tidegate_core.language.formats.parsing import parse_events
-from tidegate_core.language.values.shard_hash import message_shard
+from tidegate_core.language.values.derived_ids import message_shard
 
 TOPIC = "lake.commits"
 SOURCE: Doc = {

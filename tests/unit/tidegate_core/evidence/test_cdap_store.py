@@ -23,7 +23,7 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.story_bench import Story
 from tests.support.harness.two_owners import BenchPair
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.store_operations import Put
 

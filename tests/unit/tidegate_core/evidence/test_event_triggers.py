@@ -22,7 +22,7 @@ from tests.support.builders import (
 )
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.effect_matchers import a_commit
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Commit, EndOffsets, LookedUp, Lookup, Read, ReadEndOffsets, Watch
 from tidegate_core.shard.timer_rows import AT_LEAST

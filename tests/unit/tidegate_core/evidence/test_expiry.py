@@ -22,7 +22,7 @@ from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.two_owners import ConcurrentOwner
 from tidegate_core.engine.membership_lease import CLOCK_OFF_MS_MAX
 from tidegate_core.evidence.watermark import GAPS_AFTER_MS, PATIENCE_MS
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Commit, FindGaps, Read, ReadEndOffsets, ReadRange, Refused, Unavailable, Write
 from tidegate_core.rows.store_operations import Item, Put

@@ -12,7 +12,7 @@ import pytest
 from tests.support.builders import SECOND, Doc, a_spec, an_apply, every, on_data
 from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.engine.end_offset_cache import SILENT_FOR_MS
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows.effects import Effect, EndOffsets, ReadEndOffsets, Unavailable
 from tidegate_core.shard.events.end_offsets import SILENT_AFTER_MS, WRITER_PATIENCE_MS
 

@@ -16,8 +16,8 @@ import pytest
 from tests.support import tier
 from tests.support.builders import MINUTE, SECOND, a_spec, an_apply
 from tests.support.harness.story_bench import Story, schedule_of
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.language.values.shard_hash import schedule_shard
 
 SCHEDULES, SHARDS, TOPIC_PARTITIONS, NODES = 10_000, 256, 16, 4
 STORE_ANSWERS_MS = 10

@@ -26,7 +26,7 @@ from tidegate_core.ingest.inbox_row import INBOX_BODY_BYTES_MAX
 from tidegate_core.ingest.request_ingest import INBOX_ROWS_PER_MOVE
 from tidegate_core.language.events.events import CustomEvent
 from tidegate_core.language.requests.requests import MessageSend
-from tidegate_core.language.values.shard_hash import message_shard, schedule_shard
+from tidegate_core.language.values.derived_ids import message_shard, schedule_shard
 from tidegate_core.rows.effects import Commit, Effect, NotProduced, Produce, ReturnCredits, WakeUp
 from tidegate_core.rows.store_operations import ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
 

@@ -24,7 +24,7 @@ from tests.support.harness.source_bench import (
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.ingest.dead_letters import SOURCE_HEADER
 from tidegate_core.ingest.source_watch import CHECK_MS
-from tidegate_core.language.values.shard_hash import sources_shard
+from tidegate_core.language.values.derived_ids import sources_shard
 from tidegate_core.rows.dead_letter import LetterId, read_letter
 from tidegate_core.rows.effects import Read, ReadEndOffsets, StartReading, WakeUp
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from tidegate_core.language.constraints import Constraint
-from tidegate_core.language.definitions.retry_policy import Retry
+from tidegate_core.language.definitions.run_policies import Retry
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec, Target
 from tidegate_core.language.events.events import CustomEvent, DataPartitionEvent
 from tidegate_core.language.events.trigger_facts import RunFact, fact_from_json, fact_to_json
@@ -20,8 +20,7 @@ from tidegate_core.language.requests.receipts import Receipt
 from tidegate_core.language.requests.requests import REQUEST_TYPES, Request
 from tidegate_core.language.targets.programs import Program, ProgramTarget
 from tidegate_core.language.triggers import Trigger
-from tidegate_core.language.values.document import Document
-from tidegate_core.language.values.planned_features import PlannedKinds
+from tidegate_core.language.values.document import Document, PlannedKinds
 
 DOCS = Path(__file__).parents[4] / "docs"
 DOCUMENTATION = "\n".join(

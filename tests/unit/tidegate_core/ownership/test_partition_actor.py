@@ -23,7 +23,7 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.two_owners import BenchPair, ConcurrentOwner
 from tidegate_core.engine.actor_inputs import OffsetOutOfRange
-from tidegate_core.language.values.shard_hash import message_shard
+from tidegate_core.language.values.derived_ids import message_shard
 from tidegate_core.ownership.acquisition import ACQUIRED_TOGETHER
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import (

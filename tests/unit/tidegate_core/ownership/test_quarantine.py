@@ -29,8 +29,7 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.two_owners import BenchPair
 from tidegate_core.engine import shard_writer
-from tidegate_core.language.values.derived_ids import nominal_mark, run_id
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import nominal_mark, run_id, schedule_shard
 from tidegate_core.ownership.quarantine import TRY_AGAIN_MS
 from tidegate_core.rows.effects import Commit, Effect, Invalid, LookedUp, Lookup, Produce, Read, Watch
 from tidegate_core.rows.store_operations import Key, Put

@@ -29,9 +29,9 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.commands.scope_commands import SCOPES_MAX, next_suspensions
 from tidegate_core.language.formats.parsing import parse_request
-from tidegate_core.language.requests.scope_requests import ControlResume, ControlSuspend
+from tidegate_core.language.requests.request_base import ControlResume, ControlSuspend
+from tidegate_core.language.values.derived_ids import schedule_shard, suspensions_shard
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.shard_hash import schedule_shard, suspensions_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Commit, EndOffsets, Read, ReadEndOffsets
 from tidegate_core.rows.inbox import InboxRow

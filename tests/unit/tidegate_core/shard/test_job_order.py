@@ -24,7 +24,7 @@ from tidegate_core.admission.admit import AdmitNext
 from tidegate_core.admission.overlap_rules import apply_policy, settle_parked, to_cancel
 from tidegate_core.commands.request_answer import Outcome
 from tidegate_core.commands.run_commands import TriggerNow
-from tidegate_core.language.definitions.overlap_policy import Overlap
+from tidegate_core.language.definitions.run_policies import Overlap
 from tidegate_core.language.formats.parsing import parse_schedule
 from tidegate_core.language.requests.receipts import ReceiptStatus
 from tidegate_core.language.requests.requests import ScheduleTrigger

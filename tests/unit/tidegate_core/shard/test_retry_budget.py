@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.support.builders import MINUTE, NOW, SECOND
-from tidegate_core.language.definitions.priority import Priority
+from tidegate_core.language.definitions.run_policies import Priority
 from tidegate_core.shard.retry_budget import ALWAYS, BUDGET_WINDOW_MS, SHARE, RetryBudget
 
 

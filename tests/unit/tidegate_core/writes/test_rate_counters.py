@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import NOW
-from tidegate_core.language.constraints.rate_window import EXACT_MAX, SLICES, Span
+from tidegate_core.language.constraints.facts import EXACT_MAX, SLICES, Span
 from tidegate_core.rows import keys
 from tidegate_core.rows.shared_limit import EXPIRED_MAX, GONE_MAX, SharedLimit
 from tidegate_core.rows.store_operations import Action, Applied, Transaction, Update

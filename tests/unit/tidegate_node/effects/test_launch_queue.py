@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tidegate_core.language.definitions.priority import Priority
+from tidegate_core.language.definitions.run_policies import Priority
 from tidegate_node.effects.launch_queue import LaunchLine
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tidegate_core.language.values.exact_json import WrittenNumber
+from tidegate_core.language.values.json_values import WrittenNumber
 from tidegate_ports.common.yaml_core_schema import CoreSchemaLoader, tag_of
 
 

@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from tidegate_core.language.events.trigger_facts import Fact
 from tidegate_core.language.triggers.composite.composite import CompositeTrigger
-from tidegate_core.language.triggers.composite.tick_leaf import TickLeaf
+from tidegate_core.language.triggers.composite.ticks import TickLeaf
 from tidegate_core.language.triggers.trigger import LeafTrigger
 from tidegate_core.language.values.instants import Instant
 from tidegate_core.language.values.problems import refused

@@ -1,4 +1,6 @@
-"""What composites share: a tree of triggers, folded over the counts of its leaves (SEMANTICS 6).
+"""Pairing by the day: evidence of one local day never meets another's (SEMANTICS 6.4).
+
+What composites share: a tree of triggers, folded over the counts of its leaves (SEMANTICS 6).
 
 The outermost one keeps the evidence, so what is said about evidence (pairing, time-out) stands there only.
 """
@@ -8,13 +10,14 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from datetime import date
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from tidegate_core.language.events.trigger_facts import Fact
-from tidegate_core.language.triggers.composite.pairing_window import PairingWindow
+from tidegate_core.language.time.zones import ZoneName, zone_named
 from tidegate_core.language.triggers.latches import OnTimeout, Terms
 from tidegate_core.language.triggers.trigger import (
     PLANNED_FOR_EVENTS,
@@ -24,14 +27,53 @@ from tidegate_core.language.triggers.trigger import (
     LeafTrigger,
     Take,
 )
-from tidegate_core.language.values.document import Flag
+from tidegate_core.language.values.document import PLATFORM, Document, Flag, planned
 from tidegate_core.language.values.durations import Duration, DurationField
 from tidegate_core.language.values.instants import Instant, format_instant
-from tidegate_core.language.values.planned_features import PLATFORM, planned
 from tidegate_core.language.values.problems import refused
 
 if TYPE_CHECKING:
     from tidegate_core.language.triggers.composite.composite_nodes import Children
+
+
+_DAY_SECONDS = 86_400
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+
+
+class PairingWindow(Document):
+    """Tumbling windows by append time.
+
+    Attributes:
+        every: `day`: from midnight to midnight, so of 23, 24 or 25 hours.
+        zone: Whose midnight.
+    """
+
+    EXAMPLE: ClassVar = {"every": "day", "zone": "Europe/Rome"}
+    PLANNED_VALUES: ClassVar = {"every": planned(PLATFORM, "hour", "week", "month")}
+    FIELD_HINTS: ClassVar = {"tz": "the field is called zone", "timezone": "the field is called zone"}
+
+    every: Literal["day"]
+    zone: ZoneName = "UTC"
+
+    def name_of(self, at: Instant) -> str:
+        """Returns the local date of an instant, as text."""
+        return date.fromordinal(_EPOCH_ORDINAL + self._day_of(at)).isoformat()
+
+    def end_of(self, at: Instant) -> Instant:
+        """Returns the first instant after `at` whose local date is a later one, wherever a clock change puts midnight."""
+        zone = zone_named(self.zone)
+        next_day = (self._day_of(at) + 1) * _DAY_SECONDS
+        segment = zone.segment_at(at // 1000)
+        while True:
+            begins = max(segment.start, next_day - segment.offset)
+            if begins < segment.end:
+                return begins * 1000
+            segment = zone.segment_at(segment.end)
+
+    def _day_of(self, at: Instant) -> int:
+        second = at // 1000
+        return (second + zone_named(self.zone).segment_at(second).offset) // _DAY_SECONDS
+
 
 MAX_LEAVES = 50
 MAX_DEPTH = 5

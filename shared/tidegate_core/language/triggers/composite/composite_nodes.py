@@ -1,7 +1,11 @@
-"""What a composite may consist of: each kind of trigger that counts events, time triggers as latches, and composites again."""
+"""What a composite may consist of: each kind of trigger that counts events, time triggers as latches, and composites again.
+
+What is left of a trigger when schedules that it waits for are deleted: OR is pruned, AND ends (row CD-017).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Annotated, TypeAlias
 
 from pydantic import Field
@@ -9,14 +13,14 @@ from pydantic import Field
 from tidegate_core.language.triggers.composite.all_of import AllOfTrigger
 from tidegate_core.language.triggers.composite.any_of import AnyOfTrigger
 from tidegate_core.language.triggers.composite.at_least import AtLeastTrigger
-from tidegate_core.language.triggers.composite.composite import MAX_LEAVES
-from tidegate_core.language.triggers.composite.tick_leaf import AtLeaf, CronLeaf, EveryLeaf, TimesLeaf
+from tidegate_core.language.triggers.composite.composite import MAX_LEAVES, CompositeTrigger
+from tidegate_core.language.triggers.composite.ticks import AtLeaf, CronLeaf, EveryLeaf, TimesLeaf
 from tidegate_core.language.triggers.on_event.custom_event import CustomEventTrigger
 from tidegate_core.language.triggers.on_event.data_partitions import DataPartitionsTrigger
 from tidegate_core.language.triggers.on_event.data_size import DataSizeTrigger
 from tidegate_core.language.triggers.on_event.run_status import RunStatusTrigger
-from tidegate_core.language.values.document import AtMost
-from tidegate_core.language.values.planned_features import PLATFORM, PlannedKinds, planned
+from tidegate_core.language.triggers.trigger import EventTrigger
+from tidegate_core.language.values.document import PLATFORM, AtMost, PlannedKinds, planned
 
 Node: TypeAlias = Annotated[
     DataPartitionsTrigger
@@ -39,3 +43,26 @@ Children: TypeAlias = Annotated[tuple[Node, ...], Field(min_length=2), AtMost(MA
 for _composite in (AllOfTrigger, AnyOfTrigger, AtLeastTrigger):
     # A composite consists of composites: only here are all of them known.
     _composite.model_rebuild(_types_namespace={"Children": Children})
+
+
+def without(trigger: EventTrigger, namespace: str, gone: AbstractSet[str]) -> EventTrigger | None:
+    """Returns the trigger without the schedules that are gone, or None when it can never fire any more.
+
+    A composite of which one child is left is that child.
+
+    Args:
+        trigger: As it was written.
+        namespace: The schedule's own.
+        gone: `<ns>/<name>` of the deleted schedules.
+    """
+    if isinstance(trigger, RunStatusTrigger):
+        return None if trigger.upstream_ref(namespace) in gone else trigger
+    if not isinstance(trigger, CompositeTrigger):
+        return trigger
+    kept = [(child, without(child, namespace, gone)) for child in trigger.triggers]
+    left = tuple(after for _, after in kept if after is not None)
+    if len(left) < trigger.children_needed:
+        return None
+    if len(left) == 1:
+        return left[0]
+    return trigger if all(child is after for child, after in kept) else trigger.model_copy(update={"triggers": left})

@@ -7,10 +7,8 @@ from typing import ClassVar, Literal, TypeAlias
 from pydantic import Field
 
 from tidegate_core.language.events.events import DataPartitionEvent
-from tidegate_core.language.triggers.on_event.counting_leaf import CountingLeaf
-from tidegate_core.language.triggers.on_event.dataset_leaf import PLANNED_FOR_DATA, DatasetLeaf, listed
-from tidegate_core.language.values.document import Whole
-from tidegate_core.language.values.planned_features import PLATFORM, planned
+from tidegate_core.language.triggers.on_event.counting_leaf import PLANNED_FOR_DATA, CountingLeaf, DatasetLeaf, listed
+from tidegate_core.language.values.document import PLATFORM, Whole, planned
 
 MAX_COUNT = 100_000
 """Entries of one manifest."""

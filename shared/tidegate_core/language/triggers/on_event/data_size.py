@@ -8,8 +8,7 @@ from pydantic import Field, model_validator
 
 from tidegate_core.language.events.events import DataPartitionEvent
 from tidegate_core.language.events.trigger_facts import Fact
-from tidegate_core.language.triggers.on_event.counting_leaf import CountingLeaf
-from tidegate_core.language.triggers.on_event.dataset_leaf import PLANNED_FOR_DATA, DatasetLeaf, listed
+from tidegate_core.language.triggers.on_event.counting_leaf import PLANNED_FOR_DATA, CountingLeaf, DatasetLeaf, listed
 from tidegate_core.language.triggers.trigger import Take
 from tidegate_core.language.values.document import Whole
 from tidegate_core.language.values.problems import refused

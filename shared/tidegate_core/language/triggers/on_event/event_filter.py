@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, Strict, StringConstraints, model_val
 from tidegate_core.language.events.events import CustomEvent, DataPartitionEvent
 from tidegate_core.language.values.comparison import MAX_COMPARISONS, Comparison
 from tidegate_core.language.values.document import AtMost, Document
-from tidegate_core.language.values.json_pointers import MISSING, value_at
+from tidegate_core.language.values.json_values import MISSING, value_at
 from tidegate_core.language.values.problems import refused
 
 _FIELDS = ("partition", "kind", "version", "producer", "bytes", "rows", "subject")

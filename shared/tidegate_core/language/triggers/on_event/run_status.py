@@ -9,9 +9,8 @@ from pydantic import Field, field_validator
 from tidegate_core.language.events.trigger_facts import Fact, RunFact
 from tidegate_core.language.triggers.on_event.counting_leaf import CountingLeaf
 from tidegate_core.language.triggers.trigger import PLANNED_FOR_EVENTS
-from tidegate_core.language.values.document import AtMost, Whole
+from tidegate_core.language.values.document import PLATFORM, AtMost, Whole, planned
 from tidegate_core.language.values.names import QualifiedName
-from tidegate_core.language.values.planned_features import PLATFORM, planned
 from tidegate_core.language.values.problems import refused
 from tidegate_core.language.values.states import RunState
 

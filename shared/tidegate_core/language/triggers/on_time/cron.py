@@ -7,14 +7,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, Strict, model_validator
 
 from tidegate_core.language.time.cron_fields import CronFields, DayRule, parse_cron, smallest_gap_seconds
-from tidegate_core.language.time.cron_items import CronError, Dialect
-from tidegate_core.language.time.cron_zone import with_zone_of_expression
-from tidegate_core.language.time.hashed_items import is_hashed
+from tidegate_core.language.time.cron_items import CronError, Dialect, is_hashed
+from tidegate_core.language.time.cron_text import with_zone_of_expression
 from tidegate_core.language.time.wall_clock import WallClock
 from tidegate_core.language.time.zones import ZoneName, zone_named
-from tidegate_core.language.triggers.exclusion_skipping import minutes_named_on
 from tidegate_core.language.triggers.exclusions import minutes_named
 from tidegate_core.language.triggers.on_time.wall_clock_trigger import WallClockTrigger
+from tidegate_core.language.triggers.search import minutes_named_on
 from tidegate_core.language.values.durations import Duration
 from tidegate_core.language.values.problems import refused
 

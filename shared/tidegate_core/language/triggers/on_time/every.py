@@ -1,22 +1,26 @@
-"""Trigger on periods: of elapsed time, aligned to the Unix epoch whatever the clocks do, or of days, weeks and months."""
+"""Trigger on periods: of elapsed time, aligned to the Unix epoch whatever the clocks do, or of days, weeks and months.
+
+`{type: cron, expression: "@every 90m"}` taken as what it is: elapsed time, which no zone or dialect concerns.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
-from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, WithJsonSchema, model_validator
 
 from tidegate_core.language.time.calendar_periods import DAY_SECONDS, MOST, CalendarPeriod, PeriodTimes, Unit
-from tidegate_core.language.time.time_of_day import TimeOfDay
+from tidegate_core.language.time.day_fields import TimeOfDay
 from tidegate_core.language.time.wall_clock import WallClock
 from tidegate_core.language.time.zones import Zone, ZoneName, zone_named
-from tidegate_core.language.triggers.exclusion_skipping import minutes_named_on
 from tidegate_core.language.triggers.exclusions import ALL_MINUTES
+from tidegate_core.language.triggers.on_time.cron import EVERY_MACRO, CronTrigger
 from tidegate_core.language.triggers.on_time.wall_clock_trigger import WallClockTrigger
-from tidegate_core.language.triggers.search import Search
+from tidegate_core.language.triggers.search import Search, minutes_named_on
 from tidegate_core.language.values.durations import Duration, DurationField, duration_of, format_duration
 from tidegate_core.language.values.instants import LATEST_INSTANT, Instant
 from tidegate_core.language.values.problems import refused
+from tidegate_core.language.values.validation_errors import problems_of
 
 SHORTEST_PERIOD_MS = 1_000
 """The floor of the system; the minimum that is set is usually higher (SEMANTICS 1.7)."""
@@ -157,3 +161,26 @@ class EveryTrigger(WallClockTrigger):
             return super()._preceding(before, identity, search)
         preceding = (before - self.phase - 1) // self.period * self.period + self.phase
         return preceding if preceding >= 0 else None
+
+
+_Trigger = TypeVar("_Trigger")
+
+_KEPT = {"start", "end", "max_fires", "flexible"}
+
+
+def every_macro_as_every(trigger: _Trigger) -> _Trigger | EveryTrigger:
+    """Returns the trigger, or what the macro stands for.
+
+    Only once it has been read as a cron trigger, so that a faulty zone beside it is told all the same.
+    """
+    if not isinstance(trigger, CronTrigger) or not trigger.is_every_macro:
+        return trigger
+    if trigger.exclude is not None:
+        # Its dates would be the cron trigger's zone's, and elapsed time has none.
+        raise refused("has no place beside @every", field="exclude", hint="write a trigger of type every")
+    kept = trigger.model_dump(mode="json", include=_KEPT, exclude_none=True)
+    try:
+        return EveryTrigger.model_validate({**kept, "period": trigger.expression.removeprefix(EVERY_MACRO).strip()})
+    except ValidationError as error:
+        first = problems_of(error, EveryTrigger)[0]
+        raise refused(first.problem, field="expression", hint=first.hint) from error

@@ -15,13 +15,11 @@ from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 
 from tidegate_core.language.time.wall_clock import Skip, SkipReason
-from tidegate_core.language.triggers.exclusion_skipping import ONE_DAY, ahead, back
 from tidegate_core.language.triggers.exclusions import ALL_MINUTES, Exclusion, Span
 from tidegate_core.language.triggers.on_time.at import AtTrigger
 from tidegate_core.language.triggers.on_time.cron import CronTrigger
-from tidegate_core.language.triggers.on_time.every import EveryTrigger
-from tidegate_core.language.triggers.on_time.every_macro import every_macro_as_every
-from tidegate_core.language.triggers.search import Search
+from tidegate_core.language.triggers.on_time.every import EveryTrigger, every_macro_as_every
+from tidegate_core.language.triggers.search import ONE_DAY, Search, ahead, back
 from tidegate_core.language.triggers.trigger import TimeTrigger
 from tidegate_core.language.values.document import AtMost
 from tidegate_core.language.values.durations import Duration

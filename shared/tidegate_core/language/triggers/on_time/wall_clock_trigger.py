@@ -18,9 +18,8 @@ from tidegate_core.language.time.wall_clock import (
     skips_between,
 )
 from tidegate_core.language.time.zones import zone_named
-from tidegate_core.language.triggers.exclusion_skipping import gap_ends_on
 from tidegate_core.language.triggers.exclusions import Exclusion, Span, kept_in_gap
-from tidegate_core.language.triggers.search import Search
+from tidegate_core.language.triggers.search import Search, gap_ends_on
 from tidegate_core.language.triggers.trigger import TimeTrigger
 from tidegate_core.language.values.instants import Instant
 

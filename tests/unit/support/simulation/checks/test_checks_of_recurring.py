@@ -17,7 +17,7 @@ from tests.simulation.world.observations import Delivery, ReceiptSeen
 from tests.simulation.world.timeline import START
 from tests.unit.support.simulation.checks.lying import found
 from tests.unit.support.simulation.checks.worlds import calm_world
-from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows import keys
 
 SEED = 0

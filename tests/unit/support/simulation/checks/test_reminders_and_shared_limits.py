@@ -28,8 +28,8 @@ from tests.simulation.world.timeline import START
 from tests.simulation.world.world import World, build
 from tests.unit.support.simulation.checks.lying import found
 from tests.unit.support.simulation.checks.worlds import calm_world
+from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.durations import parse_duration
-from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows.keys import shard_pk
 from tidegate_core.rows.ledger import LedgerRow
 

@@ -14,7 +14,7 @@ from tidegate_core.explain.audit.expected_occurrences import BOUNDED_AND_SUSPEND
 from tidegate_core.explain.audit.shard_snapshot import Window
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.formats.parsing import parse_request
-from tidegate_core.language.requests.scope_requests import ControlResume, ControlSuspend
+from tidegate_core.language.requests.request_base import ControlResume, ControlSuspend
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, SPANS_KEPT, Scope, ScopeSuspensions

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tests.support.tier import examples
 from tidegate_core.language.constraints import Allow, Facts, Hold, TimeWindowConstraint
-from tidegate_core.language.time.weekdays import WEEKDAYS, weekday_of
+from tidegate_core.language.time.day_fields import WEEKDAYS, weekday_of
 from tidegate_core.language.time.zones import zone_named
 from tidegate_core.language.values.instants import format_instant, parse_instant
 

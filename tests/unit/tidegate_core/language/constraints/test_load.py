@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tests.support.builders import MINUTE, NOW, SECOND
 from tidegate_core.language.constraints import Allow, Facts, Hold, LoadConstraint
-from tidegate_core.language.constraints.load_samples import KEPT_MS, NOTHING_SEEN, SAMPLES_MAX, LoadSeen
+from tidegate_core.language.constraints.facts import KEPT_MS, NOTHING_SEEN, SAMPLES_MAX, LoadSeen
 
 
 def load(**fields: Any) -> LoadConstraint:

@@ -19,8 +19,8 @@ from tidegate_core.language.events.event_source import SourceSpec
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.record_authorization import OWN_TOPICS, authorize_request, is_for
 from tidegate_core.language.requests.requests import REQUEST_TYPES
+from tidegate_core.language.values.names import TopicNamespaces
 from tidegate_core.language.values.problems import RefusedRecord
-from tidegate_core.language.values.topic_namespaces import TopicNamespaces
 
 MINE = ("flights", "team-a-*")
 NAMESPACES = st.sampled_from(("flights", "team-a-1", "team-b-1", "flight", "flights2", "orders", "tidegate"))

@@ -9,8 +9,8 @@ from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.sending_bench import an_inboxed, messages, timers
 from tidegate_core.engine.actor_inputs import Woken
+from tidegate_core.language.values.derived_ids import message_shard
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.language.values.shard_hash import message_shard
 from tidegate_core.rows.effects import Read, ReadRange, Write
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.store_operations import Item, Put

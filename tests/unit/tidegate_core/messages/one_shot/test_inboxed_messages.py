@@ -13,9 +13,9 @@ from tidegate_core.ingest.inbox_row import INBOX_BODY_BYTES_MAX
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.requests import MessageSend
 from tidegate_core.language.targets.message_body import MAX_HEADER_BYTES, MAX_HEADERS, MAX_PAYLOAD_BYTES
+from tidegate_core.language.values.derived_ids import message_shard
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.problems import RefusedRecord
-from tidegate_core.language.values.shard_hash import message_shard
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.store_operations import Put

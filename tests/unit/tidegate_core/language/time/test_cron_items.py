@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate_core.language.time.cron_fields import CronFields, parse_cron
-from tidegate_core.language.time.cron_items import CronError
-from tidegate_core.language.time.hashed_items import is_hashed
+from tidegate_core.language.time.cron_items import CronError, is_hashed
 
 
 def of(identity: str, expression: str) -> CronFields:

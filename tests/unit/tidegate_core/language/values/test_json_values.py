@@ -1,4 +1,7 @@
-"""Fractions keep their digits on the way from a sender's JSON to the record that is delivered."""
+"""Fractions keep their digits on the way from a sender's JSON to the record that is delivered.
+
+JSON pointers, by the examples of RFC 6901 and beyond.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,14 @@ from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.formats.parsing import parse_request, parse_schedule
 from tidegate_core.language.requests.requests import MessageSend, ScheduleApply
 from tidegate_core.language.targets.message_target import MessageTarget
-from tidegate_core.language.values.exact_json import WrittenNumber, exact_json, exactly_read, written_number
+from tidegate_core.language.values.json_values import (
+    MISSING,
+    WrittenNumber,
+    exact_json,
+    exactly_read,
+    value_at,
+    written_number,
+)
 
 PAYLOAD = (
     '{"price":19.90,"rate":0.1234567890123456789,"big":12345678901234567.89,"e":1E3,"n":[1,2.5,{"x":-0.10}],"t":"1.10"}'
@@ -110,3 +120,42 @@ def test_given_a_definition_with_a_template_beside_decimals_then_the_template_is
     target = {"type": "message", "topic": "t", "payload": {"a": WrittenNumber("1.10"), "b": "${nominal}"}}
     with pytest.raises(ValueError, match=r"payload.*contains"):
         parse_schedule({**fields, "target": target})
+
+
+DOCUMENT = {
+    "foo": ["bar", "baz"],
+    "": 0,
+    "a/b": 1,
+    "c%d": 2,
+    "m~n": 8,
+    " ": 7,
+    "deep": {"er": [{"x": None}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value"),
+    [
+        ("", DOCUMENT),
+        ("/foo", ["bar", "baz"]),
+        ("/foo/0", "bar"),
+        ("/", 0),
+        ("/a~1b", 1),
+        ("/c%d", 2),
+        ("/m~0n", 8),
+        ("/ ", 7),
+        ("/deep/er/0/x", None),
+        ("/foo/2", MISSING),
+        ("/foo/-", MISSING),
+        ("/foo/00", MISSING),
+        ("/foo/-1", MISSING),
+        ("/foo/٣", MISSING),
+        ("/foo/99999999999999999999", MISSING),
+        ("/nothing", MISSING),
+        ("/foo/0/0", MISSING),
+        ("/deep/er/0/x/y", MISSING),
+    ],
+)
+def test_given_a_pointer_then_its_value_is_found(pointer: str, value: Any) -> None:
+    found = value_at(DOCUMENT, pointer)
+    assert found is value if value is MISSING else found == value

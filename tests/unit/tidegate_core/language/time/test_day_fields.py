@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from tidegate_core.language.time.weekdays import WEEKDAYS, Weekdays, weekday_of
+from tidegate_core.language.time.day_fields import WEEKDAYS, Weekdays, weekday_of
 
 DAYS: TypeAdapter[tuple[str, ...]] = TypeAdapter(Weekdays)
 

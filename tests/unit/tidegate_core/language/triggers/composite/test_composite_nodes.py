@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import Doc, all_of, on_data, on_run_of, parsed_spec
-from tidegate_core.language.triggers.composite.pruning import without
+from tidegate_core.language.triggers.composite.composite_nodes import without
 from tidegate_core.language.triggers.trigger import EventTrigger
 
 P1, P2, P3 = (on_run_of(name) for name in ("p1", "p2", "p3"))

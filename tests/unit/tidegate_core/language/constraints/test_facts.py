@@ -9,7 +9,7 @@ import pytest
 from tests.support.builders import HOUR, MINUTE, NOW, parsed_spec
 from tidegate_core.admission.permits import limit_key
 from tidegate_core.language.constraints import Allow, Claim, Facts, RateConstraint
-from tidegate_core.language.constraints.rate_window import EXACT_MAX, Span
+from tidegate_core.language.constraints.facts import EXACT_MAX, Span
 from tidegate_core.language.targets.argument_templates import RunValues
 from tidegate_core.language.values.instants import format_instant, parse_instant
 from tidegate_core.rows import keys

@@ -7,7 +7,7 @@ from typing import get_args
 
 import yaml
 
-from tidegate_core.language.constraints.reason_codes import REASONS, ReasonCode
+from tidegate_core.language.constraints.constraint import REASONS, ReasonCode
 from tidegate_core.language.formats.parsing import parse_schedule
 
 DOCUMENTATION = (Path(__file__).parents[5] / "docs" / "schedules.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_core.language.triggers.composite.pairing_window import PairingWindow
+from tidegate_core.language.triggers.composite.composite import PairingWindow
 from tidegate_core.language.values.instants import format_instant, parse_instant
 
 
