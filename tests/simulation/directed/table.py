@@ -24,7 +24,7 @@ FOLDERS: Mapping[str, str] = {
 
 HOLES: Table = {
     "H1": (
-        "core/language/values/shard_hash: golden_vectors_then_shards_never_change",
+        "core/language/values/derived_ids: golden_vectors_then_shards_never_change",
         "here/ownership: requests_in_the_topic_partition_of_anybody_then_the_owner_applies_them_once",
         "core/ingest/request_ingest: a_request_of_a_foreign_shard_then_it_lies_in_that_inbox_and_its_owner_is_poked",
     ),
