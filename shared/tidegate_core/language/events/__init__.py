@@ -1,1 +1,1 @@
-"""Events and event sources: what counts, and how a record of a user's topic is mapped."""
+"""Events, facts about runs, and event sources that map records of users' topics to events."""

@@ -1,4 +1,7 @@
-"""A source: which topic of the users' own is read, and what of its records makes events of data partitions (SEMANTICS 5, 18)."""
+"""Event sources: a user's topic, and how its records are mapped to events of data partitions.
+
+`tidegate_core/ingest/source_mapping.py` applies the mapping. docs/sources.md explains sources to users.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +20,25 @@ from tidegate_core.language.values.names import Name, Namespace, ShortText, Topi
 from tidegate_core.language.values.problems import Problem, refused
 
 DIGITS_MAX = 19
-"""Of 2^63 - 1, the largest size."""
+"""Digits of 2^63 - 1, the largest size."""
 _POINT_ZERO = re.compile(r"\.0+\Z", re.ASCII)
 OWN_NAMESPACE = "tidegate"
-"""Of the system itself: no user's events belong to it."""
+"""Namespace of tidegate itself; users' events cannot belong to it."""
 
 MapKey = Annotated[str, StringConstraints(strict=True, max_length=PARTS_MAX)]
 MAP_MAX = 64
 """Entries of a `map`; a source has 5,000 bytes in all."""
 REST = "*"
-"""At the end of a map's entry: whatever follows."""
+"""End of a map entry that applies to all texts with the same beginning."""
 
 
 class TakenFrom(Place):
-    """Where a field of the event comes from: one of value, header, pointer and record. A bare text stands for `value`.
+    """Origin of an event's field: one of value, header, pointer and record. A bare text means `value`.
 
     Attributes:
-        value: The same for each record.
-        decode: `url`: the text is URL-encoded, as S3 encodes the keys of its notifications; `+` is a space.
-        map: What the text means, by text; an entry that ends with `*` is for all that begin so, the longest one counts.
+        value: Fixed value, the same for each record.
+        decode: Encoding of the text. `url`: URL-encoded with `+` for a space, as S3 encodes the keys in its notifications.
+        map: Table of values by text. An entry that ends with `*` applies to all texts with that beginning; the longest wins.
     """
 
     EXAMPLE: ClassVar = {"pointer": "/file/day"}
@@ -60,7 +63,7 @@ class TakenFrom(Place):
         return self
 
     def mapped(self, text: str) -> str | None:
-        """Returns what the map says of a text; None: nothing."""
+        """Returns the value that the map has for a text, or None."""
         assert self.map is not None
         if text in self.map and not text.endswith(REST):
             return self.map[text]
@@ -69,18 +72,18 @@ class TakenFrom(Place):
 
 
 class EventMapping(Document):
-    """What of a record becomes which field of its event.
+    """Mapping from a record to the fields of its event.
 
     Attributes:
-        dataset: Of the source's namespace.
-        data_partition: Its name within the dataset; `partition` in JSON and YAML.
-        id: Tells repeats of one event: the same id counts once within 24 h. Without it each record is an event of its own.
-        kind: `created`, `appended`, `replaced` or `deleted`; without it `created`. With a `map` each record has to say it.
-        bytes: Size of what came; a record that does not say it leaves it open.
-        rows: Likewise.
-        version: Tells two contents of the same data partition apart, such as an etag.
-        event_time: The producer's clock; serves lateness rules only.
-        producer: Who announces it, for people.
+        dataset: Dataset of the source's namespace.
+        data_partition: Name of the data partition within the dataset; `partition` in JSON and YAML.
+        id: Id of the event: the same id counts once within 24 h. Without it each record is a separate event.
+        kind: Kind of change: `created` (the default), `appended`, `replaced` or `deleted`. With a `map` every record needs it.
+        bytes: Size of the new data; optional in a record.
+        rows: Rows of the new data; optional in a record.
+        version: Version of the data partition's content, such as an etag.
+        event_time: Time by the producer's clock, for lateness rules only.
+        producer: Name of the producer, for people.
     """
 
     EXAMPLE: ClassVar = {"dataset": "flights.raw", "partition": {"pointer": "/file/day"}}
@@ -97,13 +100,13 @@ class EventMapping(Document):
 
     @model_validator(mode="after")
     def _fixed_values_fit(self) -> Self:
-        """What is the same for each record is checked now, and not at each record."""
+        """Checks fixed values once, with the definition, instead of at each record."""
         for name in type(self).model_fields:
             taken: TakenFrom | None = getattr(self, name)
             if taken is None:
                 continue
             if name == "id" and (taken.value is not None or taken.map is not None):
-                how = "is mapped, so that different records had one" if taken.map else "is the same for each record"
+                how = "is mapped: different records would share one id" if taken.map else "is the same for each record"
                 raise refused(how, hint="take it from a header or a pointer", field="id")
             for fixed in (taken.map or {}).values() if taken.value is None else (taken.value,):
                 _check_fixed(name, fixed)
@@ -121,7 +124,7 @@ def _check_fixed(name: str, fixed: str) -> None:
 
 def _no_own_namespace(namespace: str) -> str:
     if namespace == OWN_NAMESPACE:
-        raise refused("is tidegate's own", hint="take the namespace whose schedules are to hear the events")
+        raise refused("is tidegate's own", hint="take the namespace of the schedules that wait for the events")
     return namespace
 
 
@@ -129,12 +132,12 @@ class SourceSpec(Document):
     """A source as users write it and as it is stored.
 
     Attributes:
-        namespace: Of the source, and of all events that come from it: no record says otherwise.
-        topic: Any topic that the nodes may read, but none of tidegate's own.
-        where: Which records are meant, with `each` which elements; the others are passed and counted.
-        ignore: `tombstones`: records without a value are passed and counted; without it they need all that is asked for in headers.
-        each: JSON pointer to a list in the record's value: each of its elements, 1,000 at most, is an event.
-        event: What of a record becomes the event.
+        namespace: Namespace of the source and of all its events; records cannot change it.
+        topic: Topic that the nodes may read; none of tidegate's own topics.
+        where: Filter on records, or on elements with `each`. Other records are skipped, and a metric counts them.
+        ignore: Records to skip. `tombstones`: records without a value; otherwise their headers must have all mapped fields.
+        each: JSON pointer to a list in the record's value. Each of its at most 1,000 elements becomes an event.
+        event: Mapping from a record to its event.
     """
 
     EXAMPLE: ClassVar = {
@@ -172,7 +175,7 @@ class SourceSpec(Document):
 
 
 def _places(spec: SourceSpec) -> Iterator[tuple[str, Place]]:
-    """Yields all that lies in records, each with its field in the source."""
+    """Yields each place in a record that the source reads, with its field in the source."""
     for name, field in EventMapping.model_fields.items():
         taken: TakenFrom | None = getattr(spec.event, name)
         if taken is not None:
@@ -183,7 +186,7 @@ def _places(spec: SourceSpec) -> Iterator[tuple[str, Place]]:
 
 
 def wrong_escapes(spec: SourceSpec) -> list[Problem]:
-    """Returns the problems of pointers in which a `~` stands for nothing."""
+    """Returns the problems of pointers with a wrong escape: a `~` that is neither `~0` nor `~1`."""
     pointers = [
         (f"{place}.{kind}", getattr(taken, kind)) for place, taken in _places(spec) for kind in ("pointer", "record")
     ]
@@ -195,15 +198,15 @@ def wrong_escapes(spec: SourceSpec) -> list[Problem]:
 
 
 def vain_comparisons(spec: SourceSpec) -> list[Problem]:
-    """Returns the problems of comparisons of `where` that no record could pass; JSON may have a value of any kind."""
+    """Returns the problems of comparisons in `where` that no record can pass. A compared JSON value may have any type."""
     found = () if spec.where is None else compared(spec.where, "where")
-    # What never holds lets everything pass under `not`, which somebody may mean.
+    # Under `not`, a comparison that never holds lets every record pass; a user may intend that.
     problems = [contradiction(each, place) for place, each, is_negated in found if not is_negated]
     return [each for each in problems if each is not None]
 
 
 def as_number(name: str, text: str) -> str | int:
-    """Returns digits as the number that they are, in the fields that count something: headers are texts."""
+    """Returns a text of digits as a number in the fields `bytes` and `rows`: headers are always texts."""
     digits = text.partition(".")[0] if _POINT_ZERO.search(text) else text
     counts = name in {"bytes", "rows"}
     return int(digits) if counts and digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX else text

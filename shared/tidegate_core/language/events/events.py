@@ -1,4 +1,4 @@
-"""Events as they stand on `tidegate.events` (SEMANTICS 5, 18): facts about data, and facts of the users' own."""
+"""Events on the topic `tidegate.events`: events about data, and custom events of users."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ ChangeKind: TypeAlias = Literal["created", "appended", "replaced", "deleted"]
 RowCount = Annotated[Whole, Field(ge=0, le=LARGEST_SIZE_BYTES), BeforeValidator(whole_of)]
 EVENT_DATA_BYTES_MAX = 65_536
 _DEDUPE_BYTES = 16
-"""128 bits: 32 hex digits, at a twentieth of base32's cost; no two of a day's events meet by chance."""
+"""Bytes of a dedupe id: with 128 bits two events of a day never get the same id by chance. Hex costs a twentieth of base32."""
 
 
 class DataPartitionEvent(Document):
-    """A data partition of a dataset came, grew, was replaced or went.
+    """A data partition of a dataset was created, appended to, replaced or deleted.
 
     Attributes:
-        id: The producer's; a repeat of it within the dedupe horizon counts once.
-        data_partition: Its name within the dataset; `partition` in JSON.
-        bytes: Size of what came, where known.
-        rows: Rows of what came, where known.
-        event_time: The producer's clock; serves lateness rules only, windows use append times.
-        version: Tells two contents of the same data partition apart, such as an etag.
-        producer: Who announces it, for people; of a CloudEvent its `source`.
+        id: Id that the producer chose; a repeat within the dedupe horizon counts once.
+        data_partition: Name of the data partition within the dataset; `partition` in JSON.
+        bytes: Size of the new data, if known.
+        rows: Rows of the new data, if known.
+        event_time: Time by the producer's clock, for lateness rules only; windows use append times.
+        version: Version of the data partition's content, such as an etag.
+        producer: Name of the producer, for people; the `source` of a CloudEvent.
     """
 
     EXAMPLE: ClassVar = {
@@ -70,25 +70,26 @@ class DataPartitionEvent(Document):
 
     @property
     def event_key(self) -> str:
-        """Under which schedules that wait for it are found."""
+        """Key by which schedules subscribe to the event."""
         return f"data/{self.namespace}/{self.dataset}"
 
     @cached_property
     def dedupe_id(self) -> str:
-        """Equal for repeats: the producer's id, else what the event says (SEMANTICS 5.3)."""
+        """Id that is the same for repeats: from the producer's id, or from the content if there is none."""
         if self.id is not None:
             return _dedupe_id("id", self.namespace, self.id)
         return _dedupe_id("content", self.namespace, self.dataset, self.data_partition, self.kind, self.version or "")
 
 
 class CustomEvent(Document):
-    """A fact of the users' own, `custom.<name>`, for triggers of type `event`.
+    """A user's event of type `custom.<name>`, for triggers of type `event`.
 
     Attributes:
-        id: The producer's; a repeat of it within the dedupe horizon counts once.
-        subject: What it is about.
-        data: Any JSON of at most 64 KiB; filters look into it.
-        producer: Who announces it, for people; of a CloudEvent its `source`.
+        id: Id that the producer chose; a repeat within the dedupe horizon counts once.
+        subject: Subject of the event.
+        data: JSON of at most 64 KiB; filters can compare values in it.
+        event_time: Time by the producer's clock, for lateness rules only.
+        producer: Name of the producer, for people; the `source` of a CloudEvent.
     """
 
     EXAMPLE: ClassVar = {
@@ -117,7 +118,7 @@ class CustomEvent(Document):
         except ValueError as error:
             raise refused("contains a number that JSON cannot hold", hint="write it as a text, or as null") from error
         if size > EVENT_DATA_BYTES_MAX:
-            # It lies in the inbox row of each schedule that listens, and in its evidence.
+            # The data are stored in the inbox row of each subscribed schedule, and in its evidence.
             raise refused(
                 f"has {size} bytes, at most {EVENT_DATA_BYTES_MAX} (64 KiB) are allowed", hint="send a pointer"
             )
@@ -125,20 +126,21 @@ class CustomEvent(Document):
 
     @property
     def event_key(self) -> str:
-        """Under which schedules that wait for it are found."""
+        """Key by which schedules subscribe to the event."""
         return f"custom/{self.namespace}/{self.type.removeprefix('custom.')}"
 
     @cached_property
     def dedupe_id(self) -> str:
-        """Equal for repeats: the producer's id, else all that the event says."""
+        """Id that is the same for repeats: from the producer's id, or from all content if there is none."""
         if self.id is not None:
             return _dedupe_id("id", self.namespace, self.id)
         return _dedupe_id("content", self.canonical_json())
 
 
 def _is_surely_small(data: Any) -> bool:
-    """Whether the data are far below their limit, and hold no number that JSON cannot: at a quarter of the cost of telling what they
-    are. This form has no spaces, which at most double it.
+    """Whether the data are far below their size limit and contain only numbers of JSON.
+
+    The check costs a quarter of the exact one. Its form has no spaces; spaces at most double the size.
     """
     try:
         written = to_json(data)
@@ -155,7 +157,8 @@ Event: TypeAlias = DataPartitionEvent | CustomEvent
 
 
 def one_step(text: str) -> str:
-    """Returns a text without slashes, as JSON pointers write such a step. What stands beside it may have some, and the id of `a/b` with
-    `c` would else be that of `a` with `b/c`: of two events one would count.
+    """Returns a text without slashes, escaped as a step of a JSON pointer.
+
+    Unescaped, `a/b` joined with `c` would give the same id as `a` joined with `b/c`, and one of two events would not count.
     """
     return text.replace("~", "~0").replace("/", "~1")

@@ -1,6 +1,6 @@
-"""Where in a record of a source's topic a value lies: in a header, in its JSON, or in one element of a list in it.
+"""Places of values in a record of a source's topic, and filters that select records or elements of their lists.
 
-Filters on the records of a source's topic: which of them, or which elements of their lists, are meant for the source.
+A place is a header, a pointer into the record's JSON, or a pointer into one element of a list in it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidegate_core.language.values.names import VISIBLE_PATTERN
 from tidegate_core.language.values.problems import refused
 
 PARTS_MAX: Final = 256
-"""Characters of a header's name or of a pointer: a source lies in the item of all sources."""
+"""Characters of a header's name or of a pointer. One item of the store holds all sources, so each must stay small."""
 PLACES: Final = ("header", "pointer", "record")
 
 HeaderName = Annotated[str, StringConstraints(strict=True, max_length=PARTS_MAX, pattern=VISIBLE_PATTERN)]
@@ -24,12 +24,12 @@ Pointer = Annotated[str, StringConstraints(strict=True, max_length=PARTS_MAX)]
 
 
 class Place(Document):
-    """Where a value lies.
+    """Place of a value in a record.
 
     Attributes:
-        header: Name of a header of the record; of several the last one counts.
-        pointer: JSON pointer (RFC 6901) into the record's value, such as `/file/day`; with `each` into one of its elements.
-        record: With `each`: JSON pointer into the record's value as a whole.
+        header: Name of a header; if the record has several of that name, the last one counts.
+        pointer: JSON pointer (RFC 6901) into the record's value, such as `/file/day`; with `each`, into one element.
+        record: JSON pointer into the whole value of the record, for sources with `each`.
     """
 
     PLANNED_FIELDS: ClassVar = planned(PLATFORM, "expression", "key")
@@ -46,12 +46,12 @@ class Place(Document):
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The fields that it has of `PLACES`."""
+        """Fields of `PLACES` that are given."""
         return tuple(name for name in PLACES if getattr(self, name) is not None)
 
 
 def check_pointer(pointer: str | None, field: str) -> None:
-    """Passes a JSON pointer, or none."""
+    """Refuses a pointer that does not begin with a slash; accepts None."""
     if pointer and not pointer.startswith("/"):
         raise refused("is no JSON pointer", hint="begin it with a slash, such as /file/day", field=field)
 
@@ -60,14 +60,14 @@ _NUMERIC = ("above", "at_least", "below", "at_most")
 
 
 class Unreadable:
-    """In place of a value: the record is no JSON, so that nobody can say what it is."""
+    """Stands for every value of a record that is no JSON."""
 
 
 UNREADABLE = Unreadable()
 
 
 class Values(Protocol):
-    """What a record has in its places."""
+    """Values of one record, by place."""
 
     def at(self, place: Place) -> Any:
         """Returns the value, `MISSING`, or `UNREADABLE`."""
@@ -75,12 +75,12 @@ class Values(Protocol):
 
 
 class RecordFilter(Comparison, Place):
-    """One comparison of what a header or a JSON pointer leads to, or a combination of filters by `all_of`, `any_of` or `not`.
+    """A comparison of the value at a header or JSON pointer, or a combination of filters by `all_of`, `any_of` or `not`.
 
     Attributes:
-        all_of: All of these hold.
-        any_of: One of these holds.
-        negated: This does not hold; `not` in JSON.
+        all_of: Filters that must all hold.
+        any_of: Filters of which one must hold.
+        negated: Filter that must not hold; `not` in JSON.
     """
 
     EXAMPLE: ClassVar = {
@@ -106,7 +106,7 @@ class RecordFilter(Comparison, Place):
         return self
 
     def _check_texts(self) -> None:
-        """A header is a text: compared with anything else the filter would let nothing through, for ever."""
+        """Refuses comparisons of a header with a number or boolean: a header is a text, so they would never hold."""
         hint = "a header is a text: put it in quotes"
         if self.equals is not None and not isinstance(self.equals, str):
             raise refused("can never be true", hint=hint, field="equals")
@@ -123,16 +123,16 @@ class RecordFilter(Comparison, Place):
         return (*(self.all_of or ()), *(self.any_of or ()), *negated)
 
     def compared(self) -> Iterator[Place]:
-        """Yields the places that it looks into."""
+        """Yields the places whose values the filter compares."""
         if self.places:
             yield self
         for each in self.parts():
             yield from each.compared()
 
     def holds(self, values: Values) -> bool | None:
-        """Returns whether a record is meant; None where only JSON could tell, and it is none.
+        """Returns whether a record passes; None if the answer needs a value of its JSON, and the record is no JSON.
 
-        What its headers say decides where it can, in whichever order the filter names them.
+        If headers alone decide the answer, the filter never returns None, in any order of its comparisons.
         """
         if self.all_of is not None:
             return _all(each.holds(values) for each in self.all_of)

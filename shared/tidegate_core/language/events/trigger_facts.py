@@ -1,4 +1,4 @@
-"""Facts: what the leaves of triggers look at. They lie in inbox rows as JSON until the shard's owner has counted them."""
+"""Facts that the leaves of triggers count. Inbox rows hold them as JSON until the shard's owner has counted them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tidegate_core.language.values.states import RunState
 
 
 class RunFact(Document):
-    """A run ended, or came to another state that somebody may wait for: it has started, or nobody can ask for it.
+    """A run ended, started, or was lost: the states for which a trigger can wait.
 
     Attributes:
-        ended_at: When it came to `state`.
-        schedule: Whose run it was.
-        args: Its resolved arguments, for `${upstream.args[n]}`.
-        outputs: What it reported, for `${upstream.outputs.<key>}`.
-        correlation: The key of its job, which a run that it causes takes over.
-        admitted_at: Runs admitted before a trigger's activation do not count for it (SEMANTICS 6.8).
-        nominal: Of its job.
-        job: Its job's id.
+        ended_at: Instant at which the run reached `state`.
+        schedule: Schedule of the run.
+        args: Resolved arguments of the run, for `${upstream.args[n]}`.
+        outputs: Outputs that the run reported, for `${upstream.outputs.<key>}`.
+        correlation: Correlation key of the run's job; a run that this run causes inherits it.
+        admitted_at: Instant of admission. A run that was admitted before a trigger's activation does not count for it.
+        nominal: Nominal time of the run's job.
+        job: Id of the run's job.
     """
 
     EXAMPLE: ClassVar = {
@@ -59,23 +59,23 @@ class RunFact(Document):
 
     @property
     def event_key(self) -> str:
-        """Under which schedules that wait for it are found."""
+        """Key by which schedules subscribe to the fact."""
         return f"run/{self.namespace}/{self.schedule}"
 
     @property
     def dedupe_id(self) -> str:
-        """Equal for repeats."""
+        """Id that is the same for repeats."""
         return f"{self.run_id}/{self.attempt}/{self.state}"
 
 
 class ScheduleGone(Document):
-    """A schedule was deleted: what waits for runs of it waits in vain. No leaf counts it; owners prune by it (CD-017).
+    """A schedule was deleted, so that triggers wait for its runs in vain. No leaf counts this fact; owners remove such leaves.
 
     Attributes:
-        schedule: Its name.
-        incarnation: The one that ended.
-        asked_at: Append time of the request; None: nobody asked, it ended with one that it waited for itself.
-        at: When, by the clock of its owner.
+        schedule: Name of the schedule.
+        incarnation: Incarnation that ended.
+        asked_at: Append time of the request; None if no user deleted it, but it ended because its own upstream was deleted.
+        at: Instant of the deletion, by the clock of the schedule's owner.
     """
 
     EXAMPLE: ClassVar = {
@@ -95,7 +95,7 @@ class ScheduleGone(Document):
 
     @property
     def event_key(self) -> str:
-        """Under which schedules that wait for its runs are found."""
+        """Key by which schedules subscribe to the schedule's runs."""
         return f"run/{self.namespace}/{self.schedule}"
 
 
@@ -122,6 +122,6 @@ def fact_from_json(text: str | bytes) -> Fact:
     """Returns the fact that `fact_to_json` wrote.
 
     Raises:
-        ValueError: The row holds something else: a bug, not an input error.
+        ValueError: The text is no such fact. That is a bug, not an error of the input.
     """
     return _FACT.validate_json(text)

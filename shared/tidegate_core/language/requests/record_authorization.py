@@ -55,7 +55,7 @@ def authorize_events(events: Iterable[Event], allowed: tuple[str, ...], events_t
     for namespace in namespaces:
         if namespace == OWN_NAMESPACE:
             problems.append(
-                Problem("namespace", "is tidegate's own", "take the namespace whose schedules are to hear it")
+                Problem("namespace", "is tidegate's own", "take the namespace of the schedules that wait for it")
             )
         else:
             problems += _of_namespace(namespace, allowed, events_topic)

@@ -1,1 +1,1 @@
-"""Calendars: zones, cron fields, and the walk over a wall clock that maps them to instants (SEMANTICS 1, 2)."""
+"""Calendars: zones, cron fields, calendar periods, and the wall clock that maps local times to instants."""

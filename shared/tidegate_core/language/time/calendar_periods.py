@@ -1,9 +1,4 @@
-"""Days that a month has at most one of: its last, the nearest weekday to a date, the third Friday (Quartz, SEMANTICS 1.1).
-
-Calendar periods: every n days, weeks or months at a time of day, counted from an anchor (SEMANTICS 1.4).
-
-Hours and days of a zone's wall clock as spans of real time, through clock changes (SEMANTICS 2).
-"""
+"""Calendar arithmetic: special days of a month, periods of days, weeks or months, and the hours and days of a zone."""
 
 from __future__ import annotations
 
@@ -21,12 +16,12 @@ _SUNDAY, _SATURDAY = 0, 6
 
 
 class SpecialDay(NamedTuple):
-    """One day of some months.
+    """A day that a month has at most once, such as its last day or its third Friday. Quartz expressions name such days.
 
     Attributes:
-        kind: `L` and `L-n`, `LW` and `L-nW`, `nW`, `n#k`, `nL`.
-        number: Days before the last (`last`, `last_weekday`), the date (`nearest_weekday`), or the weekday, 0 to 6 from Sunday.
-        nth: For `nth_of_week`: 1 to 5.
+        kind: Kind of the day, in Quartz `L` and `L-n`, `LW` and `L-nW`, `nW`, `n#k`, and `nL`, in this order.
+        number: Days before the last day (`last`, `last_weekday`), date (`nearest_weekday`), or weekday from 0 for Sunday.
+        nth: Week from 1 to 5, for `nth_of_week`.
     """
 
     kind: SpecialKind
@@ -34,7 +29,7 @@ class SpecialDay(NamedTuple):
     nth: int = 0
 
     def day_in(self, year: int, month: int) -> int | None:
-        """Returns the day of that month, or None where the month has none."""
+        """Returns the day of the month, or None if the month has no such day."""
         length = monthrange(year, month)[1]
         match self.kind:
             case "last":
@@ -42,7 +37,7 @@ class SpecialDay(NamedTuple):
             case "last_weekday":
                 return _nearest_weekday(year, month, length - self.number, length) if self.number < length else None
             case "nearest_weekday":
-                # A month without the date has no weekday near it either: 31W does not mean 30 June.
+                # A month without the date has no nearest weekday: 31W does not mean 30 June.
                 return _nearest_weekday(year, month, self.number, length) if self.number <= length else None
             case "nth_of_week":
                 day = 1 + (self.number - _weekday(year, month, 1)) % 7 + 7 * (self.nth - 1)
@@ -52,7 +47,7 @@ class SpecialDay(NamedTuple):
 
 
 def _nearest_weekday(year: int, month: int, day: int, length: int) -> int:
-    """Never in another month: 1W is Monday the 3rd when the 1st is a Saturday."""
+    """Returns the weekday nearest to a day, within the month: if the 1st is a Saturday, 1W is Monday the 3rd."""
     weekday = _weekday(year, month, day)
     if weekday == _SATURDAY:
         return day - 1 if day > 1 else day + 2
@@ -69,7 +64,7 @@ Unit: TypeAlias = Literal["days", "weeks", "months"]
 
 DAY_SECONDS = 86_400
 MOST: dict[Unit, int] = {"days": 3_650, "weeks": 520, "months": 120}
-"""Ten years each: beyond that nothing would ever fire."""
+"""Ten years in each unit: a longer period would exceed the horizon of definitions and never fire."""
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _SHORTEST_DAYS: dict[Unit, int] = {"days": 1, "weeks": 7, "months": 28}
@@ -77,7 +72,7 @@ _SHORTEST_DAYS: dict[Unit, int] = {"days": 1, "weeks": 7, "months": 28}
 
 @dataclass(frozen=True, slots=True)
 class CalendarPeriod:
-    """A number of days, weeks or months; never an elapsed time: a day may have 23 or 25 hours."""
+    """A number of days, weeks or months on the calendar. It is no elapsed time: a day may have 23 or 25 hours."""
 
     unit: Unit
     count: int
@@ -89,13 +84,13 @@ class CalendarPeriod:
 
 @dataclass(frozen=True, slots=True)
 class PeriodTimes:
-    """The local times of a calendar period.
+    """The local times of a calendar period: every n days, weeks or months at a time of day.
 
     Attributes:
-        period: What lies between two of them.
-        anchor_day: Days since 1970-01-01 of one of them. Months count from its day of the month: where one is too short,
-            its last day is taken, and the next month's is not moved by that.
-        second: Of the day.
+        period: Period between two of the times.
+        anchor_day: Day of one of the times, counted from 1970-01-01. Months keep its day of the month. A shorter month uses
+            its last day, and later months return to the anchor's day.
+        second: Second of the day.
     """
 
     period: CalendarPeriod
@@ -123,7 +118,7 @@ class PeriodTimes:
         return self._wall(step)
 
     def _step_near(self, wall: int) -> int:
-        """Returns a number that is wrong by a step or two at most."""
+        """Returns the number of a step near `wall`, at most two steps away."""
         days = wall // DAY_SECONDS - self.anchor_day
         match self.period.unit:
             case "days":
@@ -158,24 +153,24 @@ def period_start(zone: Zone, second: int, length: int) -> int:
     """Returns the second at which the zone's hour or day around `second` began.
 
     Args:
-        zone: Whose wall clock is read.
-        second: Since the epoch.
-        length: 3,600 or 86,400. Where clocks change, the span in real time is longer or shorter; an hour that is shown twice
-            as a whole is two hours, and a day is one also if its first or its last hour is shown twice.
+        zone: Zone of the wall clock.
+        second: Seconds since the epoch.
+        length: Length of an hour (3,600) or of a day (86,400). At a clock change the real span is longer or shorter. A whole
+            hour that is shown twice counts as two hours. A day counts once, even if its first or last hour is shown twice.
     """
     segment = zone.segment_at(second)
     edge = second + segment.offset - (second + segment.offset) % length
-    # A day of which an hour comes twice goes on at the change itself, also where the second pass begins at its very edge.
+    # A day with a repeated hour continues after the clock change, also if the second pass begins exactly at the day's edge.
     while edge - segment.offset < segment.start or (length == _DAY and edge - segment.offset == segment.start):
         before = zone.segment_at(segment.start - 1)
         if before.end + before.offset <= edge:
-            return segment.start  # The clock change skipped its beginning.
+            return segment.start  # The clock change skipped the beginning of the hour or day.
         segment = before
     return edge - segment.offset
 
 
 def period_end(zone: Zone, second: int, length: int) -> int:
-    """Returns the first second after the zone's hour or day around `second`; of an hour that is shown twice, after its pass."""
+    """Returns the first second after the zone's hour or day around `second`. An hour that is shown twice ends after each pass."""
     segment = zone.segment_at(second)
     edge = second + segment.offset - (second + segment.offset) % length + length
     while edge - segment.offset > segment.end or (
@@ -188,6 +183,9 @@ def period_end(zone: Zone, second: int, length: int) -> int:
 
 
 def _goes_on(following: Segment, edge: int, length: int) -> bool:
-    """Whether a clock that is put back at the very edge shows more of the same day, or of an hour that does not come twice as a whole."""
+    """Whether the segment, which begins at the edge with a clock set back, still belongs to the same day or hour.
+
+    A whole hour that is shown twice counts as two hours, so it does not continue.
+    """
     begins = following.start + following.offset
     return begins < edge and (length == _DAY or begins > edge - length)

@@ -1,4 +1,4 @@
-"""Cron expressions to the local times that they name. What those mean on a wall clock is `wall_clock`'s business."""
+"""Cron expressions as the local times that they name. `wall_clock` maps these times to instants of a zone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from tidegate_core.language.time import cron_text, quartz_text
 from tidegate_core.language.time.calendar_periods import SpecialDay
-from tidegate_core.language.time.cron_items import CronError, Dialect, FieldText, mended
+from tidegate_core.language.time.cron_items import CronError, Dialect, FieldText, read_with_hint
 from tidegate_core.language.values.instants import LATEST_INSTANT
 
 DayRule: TypeAlias = Literal["and", "or"]
@@ -20,24 +20,23 @@ _DAY_SECONDS = 86_400
 _MONTH_LENGTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 _MONTH_NAMES = "January February March April May June July August September October November December".split()
 _LAST_DAY = LATEST_INSTANT // (_DAY_SECONDS * 1000)
-"""A search ends with the instants that there are, 1970 to 2286, and not sooner: a Monday of 29 February comes after 28 or 40 years,
-and an occurrence that was not found is lost for ever."""
+"""Last day of a search, in 2286. An earlier end would lose occurrences for ever: a Monday of 29 February comes after 28 or 40 years."""
 
 
 @dataclass(frozen=True, slots=True)
 class CronFields:
-    """The local times that an expression names. Days count from 1970-01-01, walls are local seconds since then.
+    """The local times that an expression names. Days count from 1970-01-01; a wall is a local time in seconds since then.
 
     Attributes:
-        seconds: Of a minute, ascending.
-        minutes: Of a day (hours and minutes together, at most 1,440), ascending.
-        days_of_month: 1 to 31.
-        months: 1 to 12.
-        days_of_week: 0 to 6 from Sunday.
-        either_day: Whether one of the two day fields suffices (Vixie's rule when both are restricted).
-        real_cadence: Whether the hour field begins with `*`: such a schedule follows real time through clock changes.
-        special_days: Named beside those, one a month each (Quartz).
-        years: None is every year (Quartz).
+        seconds: Seconds of a minute, ascending.
+        minutes: Minutes of a day (hours and minutes together, at most 1,440), ascending.
+        days_of_month: Days from 1 to 31.
+        months: Months from 1 to 12.
+        days_of_week: Days from 0 to 6, with 0 for Sunday.
+        either_day: Whether one of the two day fields suffices (Vixie's rule if both are restricted).
+        real_cadence: Whether the hour field begins with `*`. Such a schedule follows real time through clock changes.
+        special_days: Further days, at most one a month each (Quartz).
+        years: Years (Quartz); None for every year.
     """
 
     seconds: tuple[int, ...]
@@ -51,7 +50,7 @@ class CronFields:
     years: frozenset[int] | None = None
 
     def next_wall(self, wall: int) -> int | None:
-        """Returns the first named local time strictly after `wall`, or None up to 2286."""
+        """Returns the first named local time strictly after `wall`, or None if there is none until 2286."""
         day, second = divmod(wall, _DAY_SECONDS)
         if self.names_day(day):
             later = self._next_in_day(second)
@@ -61,7 +60,7 @@ class CronFields:
         return None if following is None else following * _DAY_SECONDS + self.minutes[0] * 60 + self.seconds[0]
 
     def previous_wall(self, wall: int) -> int | None:
-        """Returns the last named local time strictly before `wall`, or None from 1970 on."""
+        """Returns the last named local time strictly before `wall`, or None if there is none since 1970."""
         day, second = divmod(wall, _DAY_SECONDS)
         if self.names_day(day):
             earlier = self._previous_in_day(second)
@@ -105,7 +104,7 @@ class CronFields:
             if self.names_day(day):
                 return day
             when = date.fromordinal(day + _EPOCH_ORDINAL)
-            # A month that is not named is passed over in one step: yearly expressions stay quick.
+            # Skips a month that is not named in one step, so that yearly expressions stay fast.
             day = day + 1 if self._names_month(when) else _first_of_next_month(when)
         return None
 
@@ -133,16 +132,16 @@ def parse_cron(
     Args:
         expression: At most 256 characters: five fields (`unix5`), six with seconds first (`unix6`), six or seven
             (`quartz`), or a macro.
-        dialect: How many fields there are and what they mean.
-        day_rule: Whether both restricted day fields have to fit or one of them; by default Vixie's rule decides.
-        identity: What `H` is a hash of; to be given only for expressions that have one, because it is a key of the cache.
+        dialect: Number and meaning of the fields.
+        day_rule: Rule for two restricted day fields: both must match (`and`) or one (`or`). The default is Vixie's rule.
+        identity: Input of the hash for `H`. It is a key of the cache, so pass it only for an expression with `H`.
 
     Raises:
-        CronError: With the place of the fault and, where there is one, the nearest valid expression.
+        CronError: The expression is invalid. The error has the place and, if one exists, the nearest valid expression.
 
     Source: the day rule is Vixie cron's: OR when both day fields are restricted, AND when one begins with `*`.
     """
-    return mended(lambda text: _parsed(text, dialect, day_rule, identity), expression)
+    return read_with_hint(lambda text: _parsed(text, dialect, day_rule, identity), expression)
 
 
 def _parsed(expression: str, dialect: Dialect, day_rule: DayRule | None, identity: str) -> CronFields:
@@ -167,7 +166,7 @@ def _parsed(expression: str, dialect: Dialect, day_rule: DayRule | None, identit
 
 
 def _quartz(texts: tuple[FieldText, ...], day_rule: DayRule | None) -> CronFields:
-    """One of the day fields is `?` and names nothing, so that either of them suffices."""
+    """Returns the fields of a Quartz expression. One of its day fields is `?` and has no values, so either field suffices."""
     if day_rule is not None:
         raise CronError("of dialect quartz names days by one field only", hint="leave day_rule out")
     second, minute, hour, day, month, week, *year = texts
@@ -192,7 +191,7 @@ def _minutes_of_day(hours: frozenset[int], minutes: frozenset[int]) -> tuple[int
 
 def _either_day(day: str, week: str, rule: DayRule | None) -> bool:
     if day == "*" or week == "*":
-        # A plain star restricts nothing: "one of them" would be every day, which nobody means.
+        # A plain star restricts nothing, so "either field" would mean every day, which no user intends.
         return False
     if rule is not None:
         return rule == "or"
@@ -207,7 +206,7 @@ def _refuse_impossible_date(days: frozenset[int], months: frozenset[int]) -> Non
 
 
 def smallest_gap_seconds(fields: CronFields) -> int:
-    """Returns a lower bound of the time between two occurrences, exact unless the days that fit are never adjacent."""
+    """Returns a lower bound of the time between two occurrences. It is exact unless the named days are never adjacent."""
     gaps = [b - a for a, b in zip(fields.seconds, fields.seconds[1:], strict=False)]
     across = fields.seconds[-1] - fields.seconds[0]
     gaps += [(b - a) * 60 - across for a, b in zip(fields.minutes, fields.minutes[1:], strict=False)]
@@ -225,5 +224,5 @@ def _has_adjacent_days(fields: CronFields) -> bool:
     )
     if not fields.either_day:
         return of_week and of_month
-    # Which days two fields or a special day name together is not worked out: they may be adjacent.
+    # Days that two fields or a special day name together are not computed; they may be adjacent.
     return of_week or of_month or bool(fields.special_days) or bool(fields.days_of_week and fields.days_of_month)

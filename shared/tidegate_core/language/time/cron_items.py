@@ -1,7 +1,4 @@
-"""What the texts of all cron dialects have in common: their fields, values and steps, faults and the nearest valid form.
-
-`H` in a cron field: one place for each schedule, spread over all schedules and always the same (SEMANTICS 1.3).
-"""
+"""Items of cron fields in all dialects: values, steps, `H`, errors, and the nearest valid expression for a hint."""
 
 from __future__ import annotations
 
@@ -19,24 +16,23 @@ Dialect: TypeAlias = Literal["unix5", "unix6", "quartz"]
 
 MAX_EXPRESSION_CHARACTERS = 256
 MAX_CORRECTIONS = 8
-"""Faults that are mended on the way to the nearest valid form; a text with more is not close to any."""
+"""Errors that are corrected in the search for the nearest valid form. A text with more errors is not close to any form."""
 
 MONTHS = {name: n for n, name in enumerate("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), start=1)}
 WEEKDAYS = {name: n for n, name in enumerate("SUN MON TUE WED THU FRI SAT".split())}
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,31}", re.ASCII)
 _NAMES = "|".join((*MONTHS, *WEEKDAYS))
 _FIELD_LIKE = re.compile(rf"(?:[-0-9*/,?#LW]|H(?:\([0-9-]+\))?|{_NAMES})+", re.ASCII | re.IGNORECASE)
-"""What may be one more field of another dialect."""
+"""Text that may be a further field, of another dialect."""
 _STARRED_NUMBER = re.compile(r"\*+/?(\d{1,4})", re.ASCII)
 EVERY_UNITS: Mapping[str, str] = {"second": "s", "minute": "m", "hour": "h"}
-"""Fields whose step people take for a period."""
-
+"""Fields whose step users often take for a period, with the unit of that period."""
 
 _Read = TypeVar("_Read")
 
 
 class FieldKind(NamedTuple):
-    """One of the fields of an expression: what it counts and its bounds."""
+    """Kind of a field: its name, its bounds and its words for values."""
 
     name: str
     low: int
@@ -53,12 +49,12 @@ MONTH = FieldKind("month", 1, 12, MONTHS)
 
 
 class CronError(ValueError):
-    """An expression is not valid.
+    """An invalid expression.
 
     Attributes:
-        problem: A clause that names the field and its column.
-        column: Where the fault begins, from 1; 0 for the expression as a whole.
-        hint: The nearest valid form, or what to write instead.
+        problem: Clause that names the field and its column.
+        column: Column of the error, from 1; 0 for the expression as a whole.
+        hint: Nearest valid form, or another correction.
     """
 
     def __init__(self, problem: str, *, column: int = 0, hint: str = "") -> None:
@@ -69,11 +65,12 @@ class CronError(ValueError):
 
 
 class ItemFault(CronError):
-    """A fault inside one list item, with what may be valid in its place.
+    """An error inside one list item, with a replacement that may be valid.
 
     Attributes:
-        start, end: What `instead` takes the place of.
-        note: What is to be said beside the nearest valid form.
+        start, end: Part of the expression that `instead` replaces.
+        instead: Replacement; None if there is no obvious one.
+        note: Text that follows the nearest valid form in the hint.
     """
 
     def __init__(
@@ -96,9 +93,9 @@ class FieldText:
     """A checked field.
 
     Attributes:
-        text: As it was written.
-        values: What it names; in the day of week of the unix dialects both 0 and 7 are Sunday.
-        special: Days that it names beside these, in Quartz.
+        text: Text as written.
+        values: Values of the field. In the weekday field of the unix dialects 0 and 7 are both Sunday.
+        special: Further days of the field, in Quartz.
     """
 
     text: str
@@ -106,8 +103,8 @@ class FieldText:
     special: tuple[SpecialDay, ...] = ()
 
 
-def mended(read: Callable[[str], _Read], expression: str) -> _Read:
-    """Returns what `read` makes of an expression; a fault of its is raised again with the nearest form that `read` takes as hint."""
+def read_with_hint(read: Callable[[str], _Read], expression: str) -> _Read:
+    """Returns the result of `read`. If `read` raises an `ItemFault`, raises it again with the nearest valid form as hint."""
     try:
         return read(expression)
     except ItemFault as fault:
@@ -135,18 +132,18 @@ def _nearest_valid(read: Callable[[str], object], expression: str, fault: ItemFa
 
 
 def is_no_item(item: str, text: str, place: str, start: int, at: int) -> ItemFault:
-    """Returns the fault of an item that is nothing of cron.
+    """Returns the error of an item that has no form that cron knows.
 
     Args:
-        item: As it is written.
-        text: Its field.
-        place: Of the item, for people.
-        start: Of the item in the expression.
-        at: Of the item in its field.
+        item: Text of the item.
+        text: Text of its field.
+        place: Name and column of the field, for the error text.
+        start: Index of the item in the expression.
+        at: Index of the item in its field.
     """
     problem = f'{place}: "{item}" is not a number, a name, a range, a step or a list of them'
     if not item:
-        # One comma too many: a star in its place would name everything.
+        # There is one comma too many. A star in its place would name every value, so the comma is removed.
         before = 1 if at else 0
         end = start if before else start + 1
         return ItemFault(problem, start=start - before, end=end, instead="", column=start + 1)
@@ -161,12 +158,12 @@ def check_length(expression: str) -> None:
 
 
 def crontab_line(words: Sequence[str], fields: int, read: Callable[[str], object]) -> str:
-    """Returns what a line of a crontab has behind its expression; empty where it is none.
+    """Returns the hint for a text that is a whole line of a crontab; empty if the text is no such line.
 
     Args:
-        words: Of the text.
-        fields: Of an expression.
-        read: Raises CronError for a text that is no expression.
+        words: Words of the text.
+        fields: Number of fields of an expression.
+        read: Function that raises CronError for an invalid expression.
     """
     count = 1 if words and words[0].startswith("@") else fields
     expression, more = " ".join(words[:count]), words[count:]
@@ -183,7 +180,7 @@ def crontab_line(words: Sequence[str], fields: int, read: Callable[[str], object
 
 
 def without_macro(expression: str, macros: Mapping[str, str]) -> str:
-    """Returns the fields that a macro stands for, any other expression as it is."""
+    """Returns the fields of a macro; returns other expressions unchanged."""
     macro = expression.strip()
     if not macro.startswith("@"):
         return expression
@@ -208,7 +205,7 @@ def value_of(kind: FieldKind, word: str, place: str, start: int, *, begins_range
             return number
         closest: str | None = str(kind.low if number < kind.low else kind.high)
         if begins_range and number > kind.high:
-            closest = None  # 59-10 is no nearer to what 70-10 was meant to be than anything else.
+            closest = None  # For 70-10 the range 59-10 is no better guess than any other.
         raise ItemFault(f"{place}: {word} is not in {bounds}", start=start, end=end, instead=closest)
     known = kind.names.get(word.upper())
     if known is not None:
@@ -223,9 +220,9 @@ def value_of(kind: FieldKind, word: str, place: str, start: int, *, begins_range
 
 
 def check_step(kind: FieldKind, step: int, place: str, start: int, end: int, *, widest: int) -> None:
-    """Refuses a step that is none, or that is wider than what it goes through."""
+    """Refuses a step below 1 or above `widest`."""
     if step > widest and kind.name in EVERY_UNITS:
-        # Each field begins anew: a step beyond it would fire once per hour (or minute, or day), not every 90 minutes.
+        # Each hour starts the minute field again: a step of 90 would fire once an hour, not every 90 minutes.
         period = f"{step}{EVERY_UNITS[kind.name]}"
         hint = f"for an elapsed time use a trigger of type every with period {period}"
         raise ItemFault(f"{place}: a step of {step} is not in 1-{widest}", start=start, end=end, hint=hint)
@@ -236,17 +233,20 @@ def check_step(kind: FieldKind, step: int, place: str, start: int, end: int, *, 
 
 HASHED_ITEM = re.compile(r"H(?:\((?P<low>\d{1,2})-(?P<high>\d{1,2})\))?(?:/(?P<step>\d{1,4}))?", re.ASCII)
 _HIGHEST: Mapping[str, int] = {"day of month": 28, "day of week": 6}
-"""`H` names a day that each month has, and Sunday once."""
+"""Highest value of `H` if it is lower than the field's: a day that each month has, and Sunday as 0 only."""
 
 
 @lru_cache(maxsize=2048)
 def is_hashed(expression: str) -> bool:
-    """Whether an `H` stands in it, so that it means something else for each schedule."""
+    """Whether the expression contains an `H`, so that its times differ between schedules."""
     return any(HASHED_ITEM.fullmatch(item) is not None for item in re.split(r"[\s,]+", expression))
 
 
 def hashed_values(kind: FieldKind, match: re.Match[str], start: int, identity: str) -> range:
-    """Expands `H`, `H/15` and `H(0-29)`: one place for each schedule, spread over all of them and always the same."""
+    """Expands `H`, `H/15` and `H(0-29)` by a hash of the schedule's identity.
+
+    The value of one schedule never changes, and the values of many schedules spread over the range.
+    """
     place = f"{kind.name} (column {start + 1})"
     end = start + len(match[0])
     bottom, top = kind.low, _HIGHEST.get(kind.name, kind.high)

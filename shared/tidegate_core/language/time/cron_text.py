@@ -1,7 +1,4 @@
-"""The text of cron expressions in the unix dialects: splitting, checking and expanding item by item.
-
-`CRON_TZ=Europe/Rome 0 6 * * *`, as crontabs and Kubernetes write it, taken as expression and zone.
-"""
+"""Reads the text of cron expressions in the unix dialects, item by item, and a zone in front of an expression."""
 
 from __future__ import annotations
 
@@ -54,15 +51,15 @@ FIELDS: Mapping[UnixDialect, tuple[FieldKind, ...]] = {
 
 
 def checked_fields(expression: str, dialect: UnixDialect, identity: str = "") -> tuple[FieldText, ...]:
-    """Returns the fields of an expression, macros replaced.
+    """Returns the fields of an expression; a macro is replaced first.
 
     Args:
-        expression: At most 256 characters.
-        dialect: How many fields there are.
-        identity: What `H` is a hash of.
+        expression: Text of at most 256 characters.
+        dialect: Dialect, which decides the number of fields.
+        identity: Input of the hash for `H`.
 
     Raises:
-        CronError: With the place of the fault and, where there is one, what may be valid in its place.
+        CronError: The expression is invalid. The error has the place and, if there is one, a replacement.
     """
     check_length(expression)
     kinds = FIELDS[dialect]
@@ -139,10 +136,10 @@ def _backwards(kind: FieldKind, match: re.Match[str], place: str, start: int, en
     first, last = match["low"], match["high"]
     top, bottom = str(kind.high if kind is not DAY_OF_WEEK else 6), str(kind.low)
     if first.isalpha() or last.isalpha():
-        # In the words that it was written in.
+        # The hint uses names if the expression does.
         by_number = {str(number): name.lower() for name, number in kind.names.items()}
         top, bottom = by_number[top], by_number[bottom]
-    # Over midnight or over the new year: what was meant is clear, but cron has never read it so.
+    # The user means a range over midnight or the new year. Cron does not read it so; the hint splits the range.
     instead = None if match["step"] else f"{_span(first, top)},{_span(bottom, last)}"
     return ItemFault(f'{place}: the range "{match[0]}" runs backwards', start=start, end=end, instead=instead)
 
@@ -155,7 +152,7 @@ def _check_step(kind: FieldKind, match: re.Match[str], place: str, start: int) -
     step_start, step_end = start + match.start("step"), start + match.end("step")
     step = int(match["step"])
     if match["low"] != "*" and match["high"] is None:
-        # Vixie cron reads 5/15 as 5, Quartz as 5-59/15: whoever writes it is surprised by one of them.
+        # Vixie cron reads 5/15 as 5, Quartz reads 5-59/15. A user expects one of them, so the text is refused.
         raise ItemFault(
             f'{place}: "{match[0]}" steps from a single value',
             start=start,
@@ -169,7 +166,13 @@ _WITH_ZONE: Final = re.compile(r"\s*(?:CRON_TZ|TZ)=(\S+)\s+(\S.*)", re.ASCII | r
 
 
 def with_zone_of_expression(given: Any) -> Any:
-    """Returns the fields of a cron trigger, or of a cron exclusion, with the zone that stands before its expression in its own field."""
+    """Moves a zone in front of an expression to the field `zone`, for a cron trigger or exclusion.
+
+    Crontabs and Kubernetes write `CRON_TZ=Europe/Rome 0 6 * * *`.
+
+    Raises:
+        PydanticCustomError: The field `zone` names another zone.
+    """
     expression = given.get("expression") if isinstance(given, dict) else None
     match = _WITH_ZONE.fullmatch(expression) if isinstance(expression, str) else None
     if match is None:

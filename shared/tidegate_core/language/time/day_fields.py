@@ -1,6 +1,7 @@
-"""Times of day as a field of a document: `HH:MM` outside, seconds since midnight inside.
+"""Fields for a time of day and for days of the week.
 
-Days of the week as a field of a document: names, ranges and lists of them outside, one canonical list inside.
+A time of day is `HH:MM` in documents and seconds since midnight in the program. Days are names, ranges or lists of them in
+documents, and one canonical list in the program.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
 def seconds_of(value: Any) -> int:
     match = _TIME_OF_DAY.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        hint = 'write it in quotes, such as "22:00": some readers of YAML take 22:00 for a number'
+        hint = 'write it in quotes, such as "22:00": some YAML readers take 22:00 for a number'
         raise refused("is not a time of day from 00:00 to 23:59", hint="" if isinstance(value, str) else hint)
     return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3] or 0)
 
@@ -45,7 +46,7 @@ _EPOCH_WEEKDAY: Final = WEEKDAYS.index("thu")
 
 
 def weekday_of(wall: int) -> str:
-    """Returns the day's name of a local time in seconds since 1970-01-01T00:00."""
+    """Returns the weekday of a local time in seconds since 1970-01-01T00:00."""
     return WEEKDAYS[(wall // DAY_SECONDS + _EPOCH_WEEKDAY) % 7]
 
 
@@ -58,7 +59,7 @@ def _days_of(given: Any) -> tuple[str, ...]:
 
 
 def _numbers_of(word: Any) -> list[int]:
-    """Returns the days of one name or range; `fri-mon` goes over the end of the week."""
+    """Returns the days of one name or range. The range `fri-mon` crosses the end of the week."""
     ends = word.strip().lower().split("-") if isinstance(word, str) else []
     for end in ends:
         if end not in _NUMBERS:
@@ -79,4 +80,4 @@ Weekdays = Annotated[
         }
     ),
 ]
-"""Days of the week as a field: `mon-fri`, `"sat, sun"`, `[mon, wed, fri]`, full names too; in any case of letters."""
+"""Days of the week as a field: `mon-fri`, `"sat, sun"`, `[mon, wed, fri]`, or full names, in upper or lower case."""

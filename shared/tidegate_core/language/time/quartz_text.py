@@ -1,7 +1,7 @@
-"""The text of cron expressions in the Quartz dialect (SEMANTICS 1.1).
+"""Reads the text of cron expressions in the Quartz dialect.
 
-Seconds first, then minute, hour, day of month, month, day of week (1-7 from Sunday) and, if given, the year. Exactly one of
-the two day fields is `?`, as in Quartz itself. Ranges may run over the end of their field: 22-2 is ten at night to two.
+The fields are second, minute, hour, day of month, month, day of week (1-7 from Sunday) and optionally year. Exactly one of the
+two day fields is `?`, as in Quartz itself. A range may cross the end of its field: 22-2 means 22:00 to 02:00.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidegate_core.language.time.cron_items import (
 )
 
 FIRST_YEAR, LAST_YEAR = 1970, 2099
-"""As in Quartz."""
+"""Years of Quartz itself."""
 
 _WEEKDAY = FieldKind("day of week", 1, 7, {name: number + 1 for name, number in WEEKDAYS.items()})
 _YEAR = FieldKind("year", FIRST_YEAR, LAST_YEAR, {})
@@ -52,10 +52,12 @@ _OF_WEEK = re.compile(r"(?P<day>[1-7]|[A-Za-z]{3})(?:#(?P<nth>[1-5])|(?P<last>L)
 
 
 def checked_fields(expression: str) -> tuple[FieldText, ...]:
-    """Returns six or seven fields of an expression, macros replaced; weekdays are 0 to 6 from Sunday, `?` names nothing.
+    """Returns the six or seven fields of an expression; a macro is replaced first.
+
+    Weekdays are returned as 0 to 6 from Sunday. A field `?` has no values.
 
     Raises:
-        CronError: With the place of the fault and, where there is one, what may be valid in its place.
+        CronError: The expression is invalid. The error has the place and, if there is one, a replacement.
     """
     check_length(expression)
     words = list(re.finditer(r"\S+", without_macro(expression, _MACROS)))
@@ -76,7 +78,7 @@ def _wrong_count(expression: str, words: Sequence[str]) -> CronError:
 
 
 def _check_days(of_month: re.Match[str], of_week: re.Match[str]) -> None:
-    """Quartz names days by one field; which one is meant shows where the other is a star."""
+    """Refuses day fields unless exactly one is `?`. If one of them is a star, the hint replaces that one."""
     unset = [word[0] == "?" for word in (of_month, of_week)]
     if unset.count(True) == 1:
         return
@@ -139,7 +141,7 @@ def _expanded(kind: FieldKind, item: str, text: str, start: int, at: int) -> Ite
             f'{place}: "{item}" belongs to the unix dialects', start=start, end=end, hint="say dialect: unix5 or unix6"
         )
     if kind is _WEEKDAY and item.upper() == "L":
-        return (7,)  # Alone it is the week's last day, a Saturday; after a weekday the month's last one.
+        return (7,)  # A lone L is the last day of the week, Saturday; 6L is the last Friday of the month.
     match = _ITEM.fullmatch(item)
     if match is None or not item or (match["low"] == "*" and match["high"] is not None):
         raise is_no_item(item, text, place, start, at)

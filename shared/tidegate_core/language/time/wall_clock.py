@@ -1,8 +1,8 @@
-"""The walk over a wall clock: which instants local times mean in a zone, through clock changes (SEMANTICS 2).
+"""Maps local times to instants of a zone, through clock changes. Triggers on a wall clock call this.
 
-A schedule at fixed hours fires once per named local time: by default a time that a clock change skips is shifted to the first
-instant after the gap, and a repeated one fires in its first pass. A schedule whose hour field begins with `*` keeps its real
-cadence, whatever the policy.
+A schedule at fixed hours fires once per named local time. By default a local time that a clock change skips fires at the
+first instant after the gap, and a repeated local time fires in its first pass. A schedule whose hour field begins with `*`
+follows real time, with every policy.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ from tidegate_core.language.time.zones import LARGEST_SHIFT_SECONDS, Segment, Zo
 from tidegate_core.language.values.instants import LATEST_INSTANT, Instant
 
 DstGap: TypeAlias = Literal["shift", "skip"]
-"""What becomes of a local time that a clock change leaves out."""
+"""Rule for a local time that a clock change skips."""
 DstOverlap: TypeAlias = Literal["first", "last", "both"]
-"""In which pass a local time fires that a clock change repeats."""
+"""Pass in which a repeated local time fires."""
 SkipReason: TypeAlias = Literal["dst_gap", "zone_jump"]
 
 _LAST_SECOND = LATEST_INSTANT // 1000
 
 
 class WallTimes(Protocol):
-    """Local times, as seconds since 1970-01-01 on a wall clock: cron fields, or a calendar period."""
+    """Local times in seconds since 1970-01-01 on a wall clock: those of cron fields or of a calendar period."""
 
     @property
     def real_cadence(self) -> bool:
-        """Whether they follow real time through clock changes."""
+        """Whether the times follow real time through clock changes."""
 
     def next_wall(self, wall: int) -> int | None:
-        """Returns the first of them strictly after `wall`, or None up to 2286."""
+        """Returns the first local time strictly after `wall`, or None if there is none until 2286."""
 
     def previous_wall(self, wall: int) -> int | None:
-        """Returns the last of them strictly before `wall`, or None from 1970 on."""
+        """Returns the last local time strictly before `wall`, or None if there is none since 1970."""
 
 
 class DstPolicy(NamedTuple):
-    """What clock changes make of fixed local times."""
+    """Rules for fixed local times that a clock change skips (`gap`) or repeats (`overlap`)."""
 
     gap: DstGap = "shift"
     overlap: DstOverlap = "first"
 
 
 class Skip(NamedTuple):
-    """Local times that a gap left out and that fire nowhere.
+    """Local times in a gap that do not fire at all.
 
     Attributes:
         instant: First instant after the gap.
-        reason: `dst_gap` by the schedule's policy, `zone_jump` where the zone was defined anew.
-        first, last: Of these local times, in wall seconds.
+        reason: Word `dst_gap` if the schedule's policy is the reason, `zone_jump` if the zone was redefined.
+        first, last: First and last of these local times, in wall seconds.
     """
 
     instant: Instant
@@ -74,12 +74,12 @@ def next_fire(times: WallTimes, zone: Zone, after: Instant, policy: DstPolicy = 
 
     Args:
         times: Local times.
-        zone: The schedule's zone.
-        after: The last scheduled instant, never the present: a late look must not lose an occurrence.
-        policy: For fixed times.
+        zone: Zone of the schedule.
+        after: Last scheduled instant. The present would be wrong: a late check would lose an occurrence.
+        policy: Rules for fixed times.
 
     Returns:
-        An instant, or None when nothing follows, up to the last one that there is (2286).
+        The instant, or None if there is none until 2286.
     """
     second = after // 1000
     segment = zone.segment_at(second)
@@ -98,7 +98,7 @@ def next_fire(times: WallTimes, zone: Zone, after: Instant, policy: DstPolicy = 
 
 
 def previous_fire(times: WallTimes, zone: Zone, before: Instant, policy: DstPolicy = DEFAULT_POLICY) -> Instant | None:
-    """Returns the last instant strictly before `before` that the times name, or None from 1970 on."""
+    """Returns the last instant strictly before `before` that the times name, or None if there is none since 1970."""
     end = -(-before // 1000)
     segment = zone.segment_at(end - 1)
     found = times.previous_wall(min(end + segment.offset, _highest_wall(times, segment, policy)))
@@ -118,7 +118,7 @@ def previous_fire(times: WallTimes, zone: Zone, before: Instant, policy: DstPoli
 def skips_between(
     times: WallTimes, zone: Zone, after: Instant, until: Instant, policy: DstPolicy = DEFAULT_POLICY
 ) -> Iterator[Skip]:
-    """Yields what gaps that end in `after < instant <= until` leave out, in order: the local times that fire nowhere."""
+    """Yields, in order, the skipped local times that do not fire, for each gap that ends in `after < instant <= until`."""
     segment = zone.segment_at(after // 1000)
     while not times.real_cadence and segment.end * 1000 <= until:
         segment = zone.segment_at(segment.end)
@@ -130,14 +130,14 @@ def skips_between(
 
 
 def gap_before(zone: Zone, instant: Instant) -> Segment | None:
-    """Returns the stretch whose beginning the instant is, if a gap lies before it; or None."""
+    """Returns the segment that begins at the instant, if a gap precedes it; otherwise None."""
     second, rest = divmod(instant, 1000)
     segment = zone.segment_at(second)
     return segment if not rest and segment.start == second and _gap_seconds(segment) > 0 else None
 
 
 def named_in_gap(times: WallTimes, gap: Segment) -> Iterator[int]:
-    """Yields the local times that the change at the segment's start left out, in order: the first one of each minute."""
+    """Yields, in order, the named local times in the gap before the segment: the first of each minute."""
     found = _first_in_gap(times, gap)
     while found is not None and found < gap.start + gap.offset:
         yield found
@@ -145,19 +145,19 @@ def named_in_gap(times: WallTimes, gap: Segment) -> Iterator[int]:
 
 
 def is_shifted_over(clock: WallClock, gap: Segment) -> bool:
-    """Whether what the gap left out fires at the first instant after it."""
+    """Whether the skipped local times fire at the first instant after the gap."""
     return _shifts(clock.times, gap, clock.policy)
 
 
 def is_named_itself(clock: WallClock, gap: Segment) -> bool:
-    """Whether also the local time that the clock shows behind the gap fires then."""
+    """Whether the times also name the local time that the clock shows directly after the gap."""
     times, wall = clock.times, gap.start + gap.offset
     counts = _lowest_wall(times, gap, clock.policy) <= wall < _highest_wall(times, gap, clock.policy)
     return counts and times.next_wall(wall - 1) == wall
 
 
 def note_on(times: WallTimes, zone: Zone, instant: Instant, policy: DstPolicy = DEFAULT_POLICY) -> str:
-    """Returns what a clock change has to do with a fire, in words for people; empty when nothing has."""
+    """Returns how a clock change affects a fire, as a text for users; empty if none does."""
     second = instant // 1000
     segment = zone.segment_at(second)
     if second == segment.start and _shifts(times, segment, policy) and _first_in_gap(times, segment) is not None:
@@ -169,13 +169,13 @@ def note_on(times: WallTimes, zone: Zone, instant: Instant, policy: DstPolicy = 
 
 
 def _lowest_wall(times: WallTimes, segment: Segment, policy: DstPolicy) -> int:
-    """Returns the first local time of the segment that counts: what it repeats does not where the first pass has it."""
+    """Returns the first local time of the segment that fires. Repeated times do not, if the first pass fires them."""
     first = segment.start + segment.offset
     return first if times.real_cadence or policy.overlap != "first" else max(first, segment.fresh_wall)
 
 
 def _highest_wall(times: WallTimes, segment: Segment, policy: DstPolicy) -> int:
-    """Returns the end of the local times of the segment that count: what comes again does not where the last pass has it."""
+    """Returns the end of the local times of the segment that fire. Times that come again do not, if the last pass fires them."""
     end = segment.end + segment.offset
     return end if times.real_cadence or policy.overlap != "last" else min(end, segment.stale_wall)
 
@@ -185,12 +185,12 @@ def _gap_seconds(segment: Segment) -> int:
 
 
 def _shifts(times: WallTimes, segment: Segment, policy: DstPolicy) -> bool:
-    """Whether what the gap before the segment leaves out fires after it; a larger jump redefines the zone (SEMANTICS 2.3)."""
+    """Whether local times in the gap before the segment fire after it. A jump above three hours redefines the zone: they do not."""
     return not times.real_cadence and policy.gap == "shift" and 0 < _gap_seconds(segment) <= LARGEST_SHIFT_SECONDS
 
 
 def _first_in_gap(times: WallTimes, segment: Segment) -> int | None:
-    """Returns the first named local time that the change at the segment's start left out, or None."""
+    """Returns the first named local time in the gap before the segment, or None."""
     if _gap_seconds(segment) <= 0:
         return None
     found = times.next_wall(segment.start + segment.offset_before - 1)

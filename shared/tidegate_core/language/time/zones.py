@@ -1,6 +1,6 @@
-"""Zones as stretches of constant offset: what the walk over a wall clock needs, in plain integers.
+"""Zones as segments of constant offset, in plain integers, for the arithmetic of `wall_clock`.
 
-Rules come from the pinned `tzdata` package and never from the host, so that all nodes of a cluster agree (SEMANTICS 2.7).
+The rules come from the pinned package `tzdata` and never from the host, so that all nodes of a cluster agree.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tidegate_core.language.values.problems import nearest, refused
 TZDATA_VERSION = metadata.version("tzdata")
 
 LARGEST_SHIFT_SECONDS = 3 * 3600
-"""A larger jump is no clock change but a new definition of the zone, and is never shifted over (SEMANTICS 2.3)."""
+"""Largest clock change. A larger jump is a redefinition of the zone: local times in it are not shifted."""
 
 _BLOCK_SECONDS = 1 << 25
-"""Segments are computed and kept in blocks of about 388 days."""
+"""Length of a block of cached segments, about 388 days."""
 _PROBE_SECONDS = 86_400
-"""No zone changes its offset twice in a day; the test over all zones holds that against tzdata."""
+"""Step of the search for a change: no zone changes its offset twice in a day. A test over all zones checks this against tzdata."""
 _REPEAT_SECONDS = 2 * 86_400
-"""How far from a block a change can lie whose repeated hours reach into it; the largest jump back is a day."""
+"""Distance from a block within which a change can repeat hours of the block; the largest jump back is a day."""
 _KEPT_BLOCKS = 8_192
-"""Some 10 MB: the ten years around now of every zone that there is."""
+"""Blocks in the cache, about 10 MB: ten years of every zone."""
 
 _FIXED_OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})", re.ASCII)
 _NAMED_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2})(?::?([0-5][0-9]))?", re.ASCII | re.IGNORECASE)
-"""As people write them; `+05:30` alone is a zone."""
+"""Offsets as users write them, for hints; only `+05:30` without a prefix is a zone."""
 _ABBREVIATION = re.compile(r"[A-Z]{2,5}(?:[+-]?\d{1,2}[A-Z]*)?", re.ASCII)
 _COMMON_ABBREVIATIONS = {
     "CET": "Europe/Berlin",
@@ -52,15 +52,15 @@ _COMMON_ABBREVIATIONS = {
 
 
 class Segment(NamedTuple):
-    """A stretch of constant offset, in whole seconds since the epoch.
+    """A span of constant offset, in whole seconds since the epoch.
 
     Attributes:
-        start: First second; a block's edge may be one without any change of the offset.
-        end: First second after it.
+        start: First second. At the edge of a block the offset need not change.
+        end: First second after the span.
         offset: Local time minus UTC.
-        offset_before: The offset up to `start`.
-        fresh_wall: Local times below it have been shown before, earlier in real time: a repeated hour's second pass.
-        stale_wall: Local times from it on will be shown again, later in real time: a repeated hour's first pass.
+        offset_before: Offset before `start`.
+        fresh_wall: Bound of local times. Lower ones were shown before, so they are the second pass of a repeated hour.
+        stale_wall: Bound of local times. From it on they are shown again later, so they are the first pass of a repeated hour.
     """
 
     start: int
@@ -73,7 +73,7 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A zone by its IANA name or its fixed offset, such as `Europe/Rome`, `UTC` or `+05:30`."""
+    """A zone with an IANA name or a fixed offset, such as `Europe/Rome`, `UTC` or `+05:30`."""
 
     name: str
 
@@ -85,10 +85,11 @@ class Zone:
 
 
 def zone_named(name: str) -> Zone:
-    """Returns the zone of a name.
+    """Returns the zone with a name.
 
     Raises:
-        ValueError: Neither an IANA name nor a fixed offset. The text is a clause; `zone_hint` says what may be meant.
+        ValueError: The name is neither an IANA name nor a fixed offset. The error's text is a clause about the name;
+            `zone_hint` gives the correction.
     """
     _rules(name)
     return Zone(name)
@@ -99,14 +100,14 @@ def zone_hint(name: str) -> str:
         return f"use an IANA name such as {_COMMON_ABBREVIATIONS[name]}"
     offset = _offset_meant(name)
     if offset is not None:
-        # Not the nearest name: Etc/GMT+2, as POSIX has it, is two hours behind.
+        # The most similar name would mislead: Etc/GMT+2 follows POSIX and is two hours behind UTC.
         return f"write the offset alone: {offset}"
     guess = nearest(name, iana_names())
     return f"did you mean {guess}?" if guess else "use an IANA name such as Europe/Berlin, or an offset such as +05:30"
 
 
 def _offset_meant(name: str) -> str | None:
-    """Returns the offset of a text such as `UTC+2`, as it has to be written, None where it is none."""
+    """Returns the offset of a text such as `UTC+2` in the accepted form, or None if the text is no offset."""
     meant = _NAMED_OFFSET.fullmatch(name)
     if meant is None or int(meant[2]) > 14:
         return None
@@ -115,7 +116,7 @@ def _offset_meant(name: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def iana_names() -> frozenset[str]:
-    """Returns the names that are accepted: all of tzdata's but abbreviations, which mean several zones at once."""
+    """Returns the accepted names: those of tzdata without abbreviations, which have several meanings."""
     listed = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
     return frozenset(name for name in listed if name == "UTC" or not _ABBREVIATION.fullmatch(name)) - {"Factory"}
 
@@ -150,18 +151,18 @@ def _segments(name: str, block: int) -> tuple[Segment, ...]:
     while start < last + _REPEAT_SECONDS:
         end = _end_of_offset(rules, start, last + _REPEAT_SECONDS)
         stretches.append(Segment(start, end, offset, offset_before, fresh_wall, end + offset))
-        # What the clock has shown so far; after a change back it shows part of it once more.
+        # Highest local time shown so far. After a change back the clock shows local times below it again.
         fresh_wall = max(fresh_wall, end + offset)
         start, offset_before, offset = end, offset, _offset_at(rules, end)
     segments = [each for each in _with_stale_walls(stretches) if each.end > first and each.start < last]
-    # A change beside the block is not a change at its edge.
+    # A change outside the block must not appear as a change at its edge.
     segments[0] = segments[0]._replace(start=first, offset_before=_offset_at(rules, first - 1))
     segments[-1] = segments[-1]._replace(end=last)
     return tuple(segments)
 
 
 def _with_stale_walls(stretches: Sequence[Segment]) -> list[Segment]:
-    """The mirror of `fresh_wall`: what the clock shows again is known from the stretches that follow."""
+    """Sets `stale_wall` from the later segments: they determine which local times are shown again."""
     found: list[Segment] = []
     shown_again = stretches[-1].stale_wall
     for stretch in reversed(stretches):
@@ -211,4 +212,4 @@ ZoneName = Annotated[
     AfterValidator(_checked),
     WithJsonSchema({"type": "string", "examples": ["UTC", "Europe/Rome", "+05:30"]}),
 ]
-"""A zone as a field of a document."""
+"""A zone as a field."""

@@ -1,4 +1,4 @@
-"""What a time trigger leaves out: an excluded instant is no occurrence, and nothing is written about it (SEMANTICS 1.6)."""
+"""Exclusions of time triggers. An excluded instant is no occurrence, and nothing is written about it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
 class Span(NamedTuple):
-    """Instants `begin <= instant < end` that are left out; what lies beside them is to be asked again."""
+    """Excluded instants `begin <= instant < end`. Instants outside the span may be excluded too and need another check."""
 
     begin: Instant
     end: Instant
@@ -53,16 +53,16 @@ DateField = Annotated[
 
 @lru_cache(maxsize=2048)
 def minutes_named(expression: str, dialect: Dialect, day_rule: DayRule | None, identity: str = "") -> int:
-    """Returns the minutes that an expression names on each of its days: bit n is minute n."""
+    """Returns the minutes of a day that an expression names, the same on each named day: bit n is minute n."""
     return sum(1 << minute for minute in parse_cron(expression, dialect, day_rule, identity).minutes)
 
 
 class ExcludedCron(Document):
-    """Leaves out the minutes that an expression names: `* * 25 12 *` is all of Christmas Day.
+    """Excludes the minutes that an expression names: `* * 25 12 *` is all of Christmas Day.
 
     Attributes:
-        expression, dialect, day_rule: As of a cron trigger, without `H`; whole minutes count, also where the dialect has seconds.
-        zone: Whose wall clock is read; the trigger's own by default.
+        expression, dialect, day_rule: Fields as in a cron trigger, without `H`. Whole minutes are excluded in every dialect.
+        zone: Zone of the wall clock; by default the trigger's.
     """
 
     EXAMPLE: ClassVar = {"type": "cron", "expression": "* * 25 12 *"}
@@ -88,18 +88,18 @@ class ExcludedCron(Document):
         return self
 
     def minutes_out(self, day: int) -> int:
-        """Returns the minutes of a local day, counted from 1970-01-01, that are left out: bit n is minute n."""
+        """Returns the excluded minutes of a local day, counted from 1970-01-01: bit n is minute n."""
         fields = parse_cron(self.expression, self.dialect, self.day_rule)
         return minutes_named(self.expression, self.dialect, self.day_rule) if fields.names_day(day) else 0
 
 
 class ExcludedDates(Document):
-    """Leaves out a day, or all days from `first` to `last`.
+    """Excludes a day, or all days from `first` to `last`.
 
     Attributes:
-        first: A local date.
-        last: Included; the same day by default.
-        zone: Whose days; the trigger's own by default.
+        first: First local date.
+        last: Last local date, included; by default the same day.
+        zone: Zone of the days; by default the trigger's.
     """
 
     EXAMPLE: ClassVar = {"type": "dates", "first": "2026-12-24", "last": "2027-01-06"}
@@ -122,7 +122,7 @@ class ExcludedDates(Document):
         return self
 
     def minutes_out(self, day: int) -> int:
-        """Returns the minutes of a local day, counted from 1970-01-01, that are left out: bit n is minute n."""
+        """Returns the excluded minutes of a local day, counted from 1970-01-01: bit n is minute n."""
         first, last = self.first.toordinal(), (self.last or self.first).toordinal()
         return ALL_MINUTES if first <= day + _EPOCH_ORDINAL <= last else 0
 
@@ -135,12 +135,12 @@ Exclusion: TypeAlias = Annotated[
 
 
 def excluded_span(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant) -> Span | None:
-    """Returns the span around the instant, within its local day, that the exclusions of one zone leave out; or None.
+    """Returns the span around the instant, within its local day, that exclusions of one zone exclude; or None.
 
     Args:
-        exclusions: Of a trigger.
-        zone: The trigger's own, for those that name none.
-        instant: An instant that the trigger names.
+        exclusions: Exclusions of a trigger.
+        zone: Zone of the trigger, for exclusions that name none.
+        instant: Instant that the trigger names.
     """
     return _span_of(by_zone(exclusions, zone), instant)
 
@@ -153,22 +153,22 @@ def _span_of(exclusions: dict[str, list[Exclusion]], instant: Instant) -> Span |
         minutes = _minutes_around(minutes_out(sharing, day), rest // 60)
         if minutes is not None:
             begin, end = (day * DAY_SECONDS + minute * 60 - segment.offset for minute in minutes)
-            # The first instant after a gap may stand for local times that are not left out: it is to be asked by itself.
+            # The first instant after a gap may stand for local times that are not excluded, so it is checked separately.
             is_behind_gap = segment.offset > segment.offset_before and second > segment.start
             return Span(max(begin, segment.start + is_behind_gap) * 1000, min(end, segment.end) * 1000)
     return None
 
 
 def kept_in_gap(exclusions: tuple[Exclusion, ...], zone: str, gap: Segment, walls: Iterable[int]) -> Iterator[int]:
-    """Yields those of the local times in a gap that are not left out.
+    """Yields the local times in a gap that are not excluded.
 
-    A clock that makes the same change is asked for the local time, which no other one knows: those are asked for the first
-    instant after the gap.
+    A local time in the gap exists only for zones with the same clock change. Their exclusions are checked for the local
+    time itself; exclusions of other zones are checked for the first instant after the gap.
 
     Args:
-        exclusions: Of a trigger, and of what it is a part of.
-        zone: The trigger's own, for those that name none.
-        gap: The stretch behind the gap.
+        exclusions: Exclusions of a trigger and of the enclosing trigger.
+        zone: Zone of the trigger, for exclusions that name none.
+        gap: Segment after the gap.
         walls: Local times that the trigger names, in wall seconds.
     """
     by_clock = by_zone(exclusions, zone)
@@ -191,15 +191,16 @@ def _makes_change(zone: str, gap: Segment) -> bool:
 
 
 def excluded_dates(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant) -> Span | None:
-    """Returns most of the dates around the instant that one exclusion leaves out, where those are many days; or None.
+    """Returns the span around the instant that one exclusion of many days excludes, without its first and last days; or None.
 
-    Arguments as of `excluded_span`. A day or two at either end are left to that: where they begin and end is the zone's to say.
+    The exact beginning and end depend on the zone, so `excluded_span` decides about the days at both ends. The arguments are
+    the same.
     """
     second = instant // 1000
     for exclusion in exclusions:
         if isinstance(exclusion, ExcludedDates) and exclusion.last is not None:
             first, last = (each.toordinal() - _EPOCH_ORDINAL for each in (exclusion.first, exclusion.last))
-            # No clock is a day away from UTC.
+            # No zone is a whole day away from UTC.
             begin, end = (first + 1) * DAY_SECONDS, min((last - 1) * DAY_SECONDS, LATEST_INSTANT // 1000)
             if begin <= second < end:
                 return Span(begin * 1000, end * 1000)
@@ -207,7 +208,7 @@ def excluded_dates(exclusions: tuple[Exclusion, ...], zone: str, instant: Instan
 
 
 def by_zone(exclusions: Iterable[Exclusion], zone: str) -> dict[str, list[Exclusion]]:
-    """Returns them by whose days they mean; `zone` for those that name none."""
+    """Groups exclusions by zone; `zone` is for exclusions that name none."""
     found: dict[str, list[Exclusion]] = {}
     for exclusion in exclusions:
         found.setdefault(exclusion.zone or zone, []).append(exclusion)
@@ -215,17 +216,17 @@ def by_zone(exclusions: Iterable[Exclusion], zone: str) -> dict[str, list[Exclus
 
 
 def minutes_out(sharing: Iterable[Exclusion], day: int) -> int:
-    """Returns the minutes of a local day that exclusions of one zone leave out together: morning and afternoon are a day."""
+    """Returns the minutes of a local day that exclusions of one zone exclude together."""
     return reduce(or_, (exclusion.minutes_out(day) for exclusion in sharing), 0)
 
 
 def _minutes_around(out: int, minute: int) -> tuple[int, int] | None:
-    """Returns first and end of the bits around `minute` that are set without a gap, or None where it is not."""
+    """Returns begin and end of the run of set bits around `minute`, or None if the bit of `minute` is not set."""
     if not out >> minute & 1:
         return None
     kept = ~out & ALL_MINUTES
     behind = kept >> minute
     begin = (kept & ((1 << minute) - 1)).bit_length()
-    # The lowest bit that is kept behind the minute; none is the end of the day.
+    # The lowest bit after the minute that is not excluded; without one, the end of the day.
     end = minute + (behind & -behind).bit_length() - 1 if behind else ALL_MINUTES.bit_length()
     return begin, end

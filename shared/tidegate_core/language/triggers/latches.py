@@ -1,7 +1,7 @@
-"""The automaton of evidence: what was counted, how long it holds, and what its next deadline makes of it (SEMANTICS 6.2).
+"""The automaton of evidence: which entries count, how long they hold, and what happens at the next deadline.
 
-Pure and blind to what the events are: it knows leaves by their place and entries by their key. All of its state follows from
-the entries in the order in which they were counted, so whoever reads them back is where the one before was.
+It knows leaves by their index and entries by their key, and nothing of the events themselves. Its state follows from the
+entries in the order in which they were counted. So a new owner that reads the evidence log gets the same state.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ OnTimeout: TypeAlias = Literal["abort", "partial", "wait"]
 Outcome: TypeAlias = Literal["abort", "fire", "partial", "forget"]
 IsSatisfied: TypeAlias = Callable[[Sequence[int]], bool]
 Moment: TypeAlias = tuple[int, int]
-"""By the schedule's clock, and by the world's: amid a suspension, in which the first stands still, the second says what came before what."""
+"""An instant by the schedule's clock and by real time. The schedule's clock stops in a suspension; then real time gives the order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long evidence may wait, and for what; durations in ms, None is for ever.
+    """Deadlines of evidence. Durations are in ms; None is for ever.
 
     Attributes:
-        ttls: Per leaf: how long what it counted holds, from its first entry on.
-        timeout: From the earliest latch that holds; what happens then is `on_timeout`.
-        ends_at: No later than this instant; of evidence that belongs to a day.
-        max_wait: From the earliest latch that holds; then it fires with what is there.
-        settle: Satisfied, it fires when nothing has come for so long,
-        max_settle: and at the latest so long after it was satisfied.
-        from_first_read: A leaf's first entry is the one that was read first, whatever came before it: a tick that has passed would have
-            taken that one, had it been read in time, and what is here it does not make older.
+        ttls: For each leaf the time for which its entries hold, from its first entry on.
+        timeout: Time from the earliest latch that holds until `on_timeout` applies.
+        on_timeout: Outcome at the time-out.
+        ends_at: Instant at which evidence of one day or tick ends.
+        max_wait: Time from the earliest latch that holds until the evidence fires as it is.
+        settle: Quiet time after which satisfied evidence fires.
+        max_settle: Longest time from satisfaction until it fires.
+        from_first_read: Whether the first entry of a leaf is the one that was read first, even if an older entry follows. A
+            passed tick would have taken the older entry if it had been read in time. So it must not make this evidence older.
     """
 
     ttls: tuple[int | None, ...]
@@ -44,17 +45,17 @@ class Terms:
 
 
 class Counted(NamedTuple):
-    """One entry as the automaton sees it.
+    """One entry of evidence.
 
     Attributes:
-        leaf: Place of the leaf.
-        key: Entries of a leaf with the same key are one, the one that was appended later replaces the earlier.
-        at: Append time, by the schedule's clock.
-        weight: How much it counts.
-        about: The data partition that it speaks of.
-        gone: All that `about` counted as is taken back, and nothing comes instead.
-        anew: All that `about` counted as is taken back, and this comes instead.
-        appended: Append time by the clock of the world.
+        leaf: Index of the leaf.
+        key: Key of the entry. A later appended entry of the same leaf and key replaces the earlier one.
+        at: Append time by the schedule's clock.
+        weight: Weight in the leaf's count.
+        about: Data partition of the entry.
+        gone: Whether the entry removes all entries of `about`.
+        anew: Whether the entry replaces all entries of `about`.
+        appended: Append time in real time.
     """
 
     leaf: int
@@ -72,7 +73,7 @@ class Counted(NamedTuple):
 
 
 class Due(NamedTuple):
-    """The next deadline: when, and what it does. `forget` drops the latches of `leaves`."""
+    """The next deadline: its instant and its outcome. The outcome `forget` drops the latches of `leaves`."""
 
     at: int
     outcome: Outcome
@@ -81,16 +82,19 @@ class Due(NamedTuple):
 
 @dataclass(slots=True)
 class _Latch:
-    """What one leaf has counted: by its key, and the keys by what they speak of.
+    """Entries that one leaf has counted.
 
-    Append times decide, not the order of reading: an older version of what is here replaces nothing, and what is known to have been taken back
-    before it was read stays so.
+    Append times decide, not the order of reading. An older version replaces nothing, and an entry that is read after its
+    removal stays removed.
 
     Attributes:
-        entries: The latest version of each key, with the time since which something of it is here.
-        times: When each of its versions came that are here, in order.
-        taken_back: When what a data partition counted as was taken back last,
-        renewed: and what came instead of it last: when, and as which key.
+        entries: Latest version of each key. Its `at` is the time since which the key counts.
+        times: Append times of the counted versions, by key, in order.
+        about: Keys of the entries, by data partition.
+        taken_back: Time of the last removal of a data partition's entries.
+        renewed: Time and key of the last entry that replaced a data partition's entries.
+        count: Sum of the weights.
+        first_at: Time since which the leaf has entries without interruption; None without entries.
     """
 
     entries: dict[str, Counted] = field(default_factory=dict)
@@ -108,11 +112,15 @@ class _Latch:
         return _Latch(dict(self.entries), times, about, *over, self.count, self.first_at)
 
     def holds(self, about: str, moment: Moment) -> bool:
-        """Whether something of it is here that came by then."""
+        """Whether the data partition has an entry that was appended at `moment` or before."""
         return any(self.times[key][0] <= moment for key in self.about.get(about, ()))
 
     def take_back(self, about: str, moment: Moment, since: Moment = (0, 0)) -> Moment:
-        """Takes back what of it had come by then; returns since when that was here, `since` where nothing was."""
+        """Removes the versions of a data partition that were appended at `moment` or before.
+
+        Returns:
+            The earliest append time of a removed version, or `since` if nothing was removed.
+        """
         gone: list[Moment] = []
         for key in sorted(self.about.get(about, ())):
             times = self.times[key]
@@ -127,13 +135,13 @@ class _Latch:
         return min(gone, default=since)
 
     def gone_late(self, at: int) -> None:
-        """Something was taken back then. Where all that is left came after that, nothing was here in between."""
+        """Corrects `first_at` after a late removal at `at`: if all remaining entries are younger, the leaf was empty in between."""
         first_at = min(each.at for each in self.entries.values())
         if first_at > at:
             self.first_at = first_at
 
     def add(self, entry: Counted, *, from_first_read: bool = False) -> None:
-        """Counts a version: beside what is here, or instead of it."""
+        """Counts a version of an entry, in addition to others or instead of them."""
         if entry.moment < self.taken_back.get(entry.about, entry.moment):
             return
         since, first_at = entry.moment, self.first_at
@@ -141,7 +149,7 @@ class _Latch:
             since, self.first_at = self.take_back(entry.about, entry.moment, since), first_at
         renewed_at, renewed = self.renewed.get(entry.about, (entry.moment, entry.key))
         here = self.entries.get(entry.key)
-        if entry.moment < renewed_at:  # What came instead of it has been here since then.
+        if entry.moment < renewed_at:  # A later entry has replaced this one, and counts since this one came.
             if renewed not in self.entries:
                 self.first_at = first_at if self.entries else None
                 return
@@ -152,7 +160,7 @@ class _Latch:
             self.renewed[entry.about] = entry.moment, entry.key
         if self.first_at is None:
             self.first_at = since[0]
-        elif not from_first_read:  # Of what was read late the first may come last.
+        elif not from_first_read:  # Of entries that are read late, the oldest may be read last.
             self.first_at = min(self.first_at, since[0])
 
     def _came(self, key: str, since: Moment) -> None:
@@ -161,7 +169,7 @@ class _Latch:
 
     def _count(self, entry: Counted, here: Counted | None, since: Moment) -> None:
         if here is not None and here.about != entry.about:
-            self._leave(here)  # An id that was used again speaks of the later data partition alone.
+            self._leave(here)  # A reused id belongs to the later data partition only.
             here = None
         times = self.times.setdefault(entry.key, [])
         latest = entry if here is None or times[-1] <= entry.moment else here
@@ -173,7 +181,7 @@ class _Latch:
         self.about.setdefault(entry.about, set()).add(entry.key)
 
     def _leave(self, here: Counted) -> None:
-        """Nothing of it is here any more."""
+        """Removes the last version of an entry."""
         self.count -= here.weight
         del self.times[here.key]
         keys = self.about[here.about]
@@ -183,11 +191,11 @@ class _Latch:
 
 
 class Latches:
-    """What was counted for one job.
+    """Evidence of one job: its entries by leaf, whether it is satisfied, and its next deadline.
 
     Args:
-        is_enough: The trigger's own question, whether such counts satisfy it; it is asked for each entry that is read back.
-        terms: Its deadlines.
+        is_enough: Function of the trigger that says whether counts satisfy it. It is called for each entry.
+        terms: Deadlines of the evidence.
     """
 
     def __init__(self, is_enough: IsSatisfied, terms: Terms) -> None:
@@ -198,7 +206,7 @@ class Latches:
         self._last_at = 0
 
     def copy(self) -> Latches:
-        """Returns another one that has counted the same."""
+        """Returns an independent copy."""
         copy = Latches(self._is_enough, self._terms)
         copy._latches = [latch.copy() for latch in self._latches]
         copy._satisfied_at = self._satisfied_at
@@ -211,52 +219,52 @@ class Latches:
 
     @property
     def first_at(self) -> int | None:
-        """The earliest latch that holds; None when nothing is there."""
+        """Time of the earliest latch that holds; None without entries."""
         return min((latch.first_at for latch in self._latches if latch.first_at is not None), default=None)
 
     @property
     def is_satisfied(self) -> bool:
-        """Once satisfied it stays so."""
+        """Whether the evidence was ever satisfied; it stays so."""
         return self._satisfied_at is not None
 
     @property
     def fires(self) -> bool:
-        """Whether there is nothing to wait for any more."""
+        """Whether the evidence fires now: it is satisfied and has no time to settle."""
         return self.is_satisfied and self._terms.settle is None
 
     @property
     def last_at(self) -> int:
-        """When the last of all that was counted came, be it still here or not."""
+        """Latest append time of all counted entries, including removed ones."""
         return self._last_at
 
     def is_latched(self, leaf: int) -> bool:
-        """Whether something that the leaf has counted holds."""
+        """Whether the leaf has an entry that holds."""
         return bool(self._latches[leaf].entries)
 
     def holds(self, entry: Counted) -> bool:
-        """Whether something about the entry's data partition is here, to be taken back: what came later is not."""
+        """Whether the entry's data partition has older entries, which the entry can remove."""
         return self._latches[entry.leaf].holds(entry.about, entry.moment)
 
     def has(self, entry: Counted) -> bool:
-        """Whether the entry repeats, replaces or takes back something that is here."""
+        """Whether the entry repeats, replaces or removes a counted entry."""
         if entry.gone or entry.anew:
             return self.holds(entry)
         return entry.key in self._latches[entry.leaf].entries
 
     def is_stale(self, entry: Counted) -> bool:
-        """Whether an entry that was read late had ceased to hold before the last of what is here came: they would be no pair."""
+        """Whether a late entry had expired before the latest counted entry was appended, so that the two never held together."""
         ttl = self._terms.ttls[entry.leaf]
         return ttl is not None and entry.at + ttl <= self._last_at
 
     def ends_amid(self, entry: Counted) -> bool:
-        """Whether a deadline that counts from an entry lies before the last of what is here."""
+        """Whether a deadline that the entry starts passes before the latest counted entry was appended."""
         terms = self._terms
         timeout = None if terms.on_timeout == "wait" else terms.timeout
         lengths = (terms.ttls[entry.leaf], timeout, terms.max_wait, terms.settle)
         return any(length is not None and entry.at + length <= self._last_at for length in lengths)
 
     def add(self, entry: Counted) -> None:
-        """Counts an entry, or takes back what it says is gone."""
+        """Counts an entry, or removes the entries of its data partition."""
         latch = self._latches[entry.leaf]
         if entry.gone:
             latch.take_back(entry.about, entry.moment)
@@ -267,14 +275,14 @@ class Latches:
             latch.add(entry, from_first_read=self._terms.from_first_read)
         self._last_at = max(self._last_at, entry.at)
         if not self.is_satisfied and self._is_enough(self.counts):
-            self._satisfied_at = self._last_at  # Not before all of it had come, be it read late.
+            self._satisfied_at = self._last_at  # An entry that is read late cannot satisfy before the latest entry came.
 
     def forget(self, leaf: int) -> None:
-        """Drops what a leaf has counted: it holds no longer."""
+        """Drops the expired entries of a leaf."""
         self._latches[leaf] = _Latch(taken_back=self._latches[leaf].taken_back, renewed=self._latches[leaf].renewed)
 
     def due(self) -> Due | None:
-        """Returns the next deadline. Of several at one instant: what ends the wait before what only shortens it."""
+        """Returns the next deadline. At the same instant, a deadline that ends the wait precedes the expiry of latches."""
         first_at, terms = self.first_at, self._terms
         if self._satisfied_at is not None:
             if terms.settle is None:

@@ -1,6 +1,6 @@
-"""What a time trigger will do: its coming instants in the zone that it reads, what clock changes do to them, what it leaves out.
+"""Previews of a time trigger: its next instants in its zone, with the effects of clock changes. API and command line call this.
 
-The same functions that decide, asked ahead: a preview that differs from what happens would be worse than none.
+A preview that differs from the real occurrences would be worse than none. So it calls the functions that also decide.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidegate_core.language.values.instants import Instant, as_datetime
 
 MAX_SHOWN = 1_000
 STEPS_PER_PREVIEW = 1_000_000
-"""Some 2 s, of the machine of whoever asks."""
+"""Comparisons of one preview, about 2 s of the process that answers."""
 NONE_FOUND = "no instant was found up to here; --from goes on"
 
 
@@ -28,11 +28,12 @@ class Upcoming:
     """One line of a preview.
 
     Attributes:
-        instant: A nominal, or the first instant after a gap.
-        result: `fires`; `searched`, up to here and not further: no instant was found; `latches` a composite that waits for others as well, or `opens` an instance of it that does; or `skipped/<reason>` for local times that do neither.
-        local: The instant on the trigger's own wall clock, with its offset.
-        zone: Of that clock.
-        note: What a clock change has to do with it, and which leaf of a composite it latches; empty when there is neither.
+        instant: Nominal time, or the first instant after a gap.
+        result: `fires`: an occurrence. `latches`: a tick of a composite that needs other leaves too. `opens`: a tick that opens
+            separate evidence. `skipped/<reason>`: local times that do not fire. `searched`: the search ended here.
+        local: Instant on the trigger's wall clock, with its offset.
+        zone: Zone of that clock.
+        note: Effect of a clock change, and the path of the leaf in a composite; empty if there is neither.
     """
 
     instant: Instant
@@ -43,13 +44,13 @@ class Upcoming:
 
 
 def preview(trigger: TimeTrigger, identity: str, after: Instant, count: int) -> list[Upcoming]:
-    """Returns the next `count` occurrences strictly after an instant, and between them what clock changes leave out.
+    """Returns the next `count` occurrences strictly after an instant, and the skipped local times between them.
 
     Args:
-        trigger: A time trigger; how many of its `max_fires` have been is not known here.
-        identity: The schedule's own id.
-        after: Where it begins.
-        count: 1 to 1,000.
+        trigger: Time trigger. The preview does not know how many of its `max_fires` have passed.
+        identity: Id of the schedule.
+        after: Instant before the first occurrence.
+        count: Number of occurrences, from 1 to 1,000.
     """
     search = Search(STEPS_PER_PREVIEW)
     nominals, following = [after], trigger.seek(after, identity, search)
@@ -69,7 +70,7 @@ def preview(trigger: TimeTrigger, identity: str, after: Instant, count: int) -> 
 
 
 def preview_ticks(trigger: EventTrigger, identity: str, after: Instant, count: int) -> list[Upcoming]:
-    """Returns the next `count` instants of a composite's time leaves, in the same form; nothing where it has none."""
+    """Returns the next `count` instants of a composite's time leaves, in the same form; an empty list without such leaves."""
     paths = trigger.paths() if isinstance(trigger, CompositeTrigger) else []
     alone = [0] * len(paths)
     shown: list[Upcoming] = []
@@ -79,7 +80,7 @@ def preview_ticks(trigger: EventTrigger, identity: str, after: Instant, count: i
             others = "opens" if leaf.opens_by_tick else "latches"
             result = "fires" if trigger.missing(counts) is None else others
             shown += [_of_leaf(each, path, result) for each in preview(leaf, identity, after, count)]
-    shown.sort(key=lambda each: each.instant)  # Of one instant in the order of the leaves.
+    shown.sort(key=lambda each: each.instant)  # Ticks of the same instant stay in the order of the leaves.
     return shown[: min(count, MAX_SHOWN)]
 
 
@@ -89,7 +90,7 @@ def _of_leaf(upcoming: Upcoming, path: str, result: str) -> Upcoming:
 
 
 def reading_of(trigger: TimeTrigger | EventTrigger) -> str:
-    """Returns how its time expressions were read, where that surprises people; empty where there are none."""
+    """Returns how the trigger's time expressions were read, if users may expect another reading; otherwise empty."""
     if isinstance(trigger, TimeTrigger):
         return trigger.reading()
     leaves = trigger.paths() if isinstance(trigger, CompositeTrigger) else []
@@ -103,10 +104,10 @@ def _upcoming(trigger: TimeTrigger, identity: str, instant: Instant, result: str
 
 
 def zone_of(trigger: TimeTrigger | EventTrigger, instant: Instant, identity: str) -> str:
-    """Returns the zone in which people read an instant of a schedule: of its trigger's clock, or of its time leaves' clocks.
+    """Returns the zone in which to show an instant of a schedule: that of its trigger, or of its time leaves.
 
-    A composite may be satisfied by an event at an instant that none of its leaves names. It is read on their clock all the
-    same, where they have but one; where they have several, or none, in UTC.
+    An event may satisfy a composite at an instant that no time leaf names. Then the zone of the time leaves applies if they
+    have a single one; otherwise UTC.
     """
     if isinstance(trigger, TimeTrigger):
         return trigger.zone_at(instant, identity)
@@ -117,9 +118,9 @@ def zone_of(trigger: TimeTrigger | EventTrigger, instant: Instant, identity: str
 
 
 def zone_meant(trigger: TimeTrigger | EventTrigger, wall: int, identity: str) -> str | None:
-    """Returns the zone on whose clock people mean a local time, in wall seconds: of several the first that names it.
+    """Returns the zone in which a user means a local time, in wall seconds; None if no part of the trigger has a wall clock.
 
-    Whether the clock shows it, once or twice or never, is another question. None where nothing reads a wall clock.
+    Of several zones it is the first whose times name the local time. The clock need not show that time: it may be skipped.
     """
     clocks = _clocks_of(trigger, identity)
     zones = list(dict.fromkeys(spec.own_zone for spec in clocks))
@@ -129,7 +130,7 @@ def zone_meant(trigger: TimeTrigger | EventTrigger, wall: int, identity: str) ->
 
 
 def _clocks_of(trigger: TimeTrigger | EventTrigger, identity: str) -> list[TimeTrigger]:
-    """Returns what of it reads a wall clock: itself, its specs, or its leaves of time and their specs."""
+    """Returns the parts of the trigger with a wall clock: itself, its specs, or its time leaves and their specs."""
     parts = [trigger] if isinstance(trigger, TimeTrigger) else trigger.leaves()
     of_time = [part for part in parts if isinstance(part, TimeTrigger)]
     specs = [spec for part in of_time for spec in (part.specs if isinstance(part, TimesTrigger) else [part])]
@@ -142,7 +143,7 @@ def _shows(spec: TimeTrigger, wall: int, identity: str) -> bool:
 
 
 def local_text(instant: Instant, zone: str) -> str:
-    """Returns the instant as the wall clock of a zone shows it, with its offset."""
+    """Returns the instant on the wall clock of a zone, with the offset."""
     second = instant // 1000
     offset = zone_named(zone).segment_at(second).offset
     wall = as_datetime(instant) + timedelta(seconds=offset)

@@ -1,14 +1,11 @@
-"""How long a trigger is searched for an instant: exclusions can leave out all that it names, and specs have their own.
+"""Bounded searches for the next instant of a time trigger, and steps over days without any occurrence.
 
-No search goes on for ever, because who searches stands still meanwhile, and all others with it. One that comes to the end of its
-steps has proven something all the same: up to where nothing is named. Whoever goes on from there finds what a search without
-an end would have found, so where it was cut is a matter of cost alone.
+Exclusions can exclude all instants that a trigger names. An unlimited search would block the shard, so each search has a
+number of steps. When they are used up, the search returns a bound: no instant precedes it. A later search continues there
+and finds the same instant as one long search. So the limit affects cost only.
 
-
-How a search passes over what is left out: over all that the trigger does not name, too, and over days of that in one step.
-
-Else a trigger that names every other minute, with exclusions that leave out just those, is walked minute by minute: a second
-of the shard's lane for each such year.
+Without steps over whole days, a trigger on every other minute with all of these excluded would cost a second of the shard
+writer per year. So `ahead` and `back` skip days without a named minute that is not excluded.
 """
 
 from __future__ import annotations
@@ -25,19 +22,20 @@ from tidegate_core.language.values.durations import Duration
 from tidegate_core.language.values.instants import LATEST_INSTANT, Instant
 
 STEPS_PER_SEARCH = 50_000
-"""Comparisons of an instant with a spec or an exclusion, of some 2 µs each: what is looked at before a definition is taken, what a
-search for the instant before takes, and what somebody who asks may have searched."""
+"""Comparisons of an instant with a spec or an exclusion, about 2 µs each. The limit holds for the check of a definition, for a
+search for the previous instant, and for a query by a user."""
 STEPS_PER_DECISION = 5_000
-"""Of all searches forward of one decision together: 10 to 20 ms, as much as 500 instants of a cron expression cost. The next one goes on."""
+"""Comparisons of all forward searches of one decision: 10 to 20 ms, the cost of 500 instants of a cron expression. The next
+decision continues the search."""
 
 
 class Next(NamedTuple):
-    """How far a search came.
+    """Result of a search.
 
     Attributes:
-        at: The next instant; None: there is no further one.
-        is_bound: It is none, but where the search was cut: no instant lies before it, and what follows is not known.
-        since: Behind which nothing lies before `at`; None where that is not known any more.
+        at: Next instant or bound; None if there is no further instant.
+        is_bound: Whether `at` is a bound: the search was cut there, no instant precedes it, and later instants are unknown.
+        since: Instant after which no instant precedes `at`; None if unknown.
     """
 
     at: Instant | None
@@ -46,11 +44,11 @@ class Next(NamedTuple):
 
     @property
     def found(self) -> Instant | None:
-        """The instant, where it is known."""
+        """The next instant; None if there is none or it is unknown."""
         return None if self.is_bound else self.at
 
     def is_due(self, now: Instant) -> bool:
-        """Whether an instant may have come: of a bound that is not known."""
+        """Whether the instant has come; for a bound, whether an instant may have come."""
         return self.at is not None and self.at <= now
 
 
@@ -59,14 +57,14 @@ NEVER = Next(None)
 
 @dataclass(slots=True)
 class Search:
-    """A search for an instant, or several ones, shared by a trigger and its specs.
+    """Steps and results of searches that share one limit, such as those of a trigger and its specs.
 
     Attributes:
-        steps: Comparisons that are left; None is without a bound, for who has nobody to keep waiting.
-        ahead: How far exclusions are followed; by default to the last instant that there is.
-        floor: Of a search for the instant before: one below this is of no interest, and is not searched for.
-        cut_at: The last search ended because they were used up: no instant lies before this one.
-        left_out: All that the trigger names in ten years is left out.
+        steps: Remaining comparisons; None for no limit, if nothing waits for the search.
+        ahead: Time for which excluded instants are followed; by default up to the last instant.
+        floor: Lowest instant of interest in a search for the previous instant.
+        cut_at: Bound if the last search used up its steps: no instant precedes it. Otherwise None.
+        left_out: Whether all named instants within `ahead` are excluded.
     """
 
     steps: int | None = None
@@ -77,21 +75,21 @@ class Search:
 
     @classmethod
     def of_a_decision(cls, parts: int = 1) -> Search:
-        """Returns a new one with the steps of a decision, or with its part of them where several have to come further."""
+        """Returns a search with the steps of a decision, or with an equal part if several searches must all get further."""
         return cls(max(1, STEPS_PER_DECISION // parts))
 
     @property
     def gave_up(self) -> bool:
-        """Whether what the trigger names from `cut_at` on is not known."""
+        """Whether the search was cut, so that instants from `cut_at` on are unknown."""
         return self.cut_at is not None
 
     @property
     def is_used_up(self) -> bool:
-        """Whether another search would be cut at once: each takes one step at least."""
+        """Whether no steps remain, so that another search would be cut at once."""
         return self.steps is not None and self.steps <= 0
 
     def takes(self, comparisons: int) -> bool:
-        """Counts one instant and what it is compared with; returns whether there was room for it."""
+        """Takes the steps for one instant and its comparisons; returns whether enough steps remained."""
         if self.steps is None:
             return True
         self.steps -= 1 + comparisons
@@ -100,16 +98,16 @@ class Search:
 
 ONE_DAY: Final = 1
 DAYS_PASSED_OVER: Final = 366
-"""In one step: a search compares what it finds with its own end after each."""
+"""Days that one step skips. After each step the search compares its result with its own end."""
 
 Minutes = Callable[[int], int]
-"""From a day of UTC, counted from 1970-01-01, to some of its minutes: bit n is minute n."""
+"""Function from a UTC day, counted from 1970-01-01, to some of its minutes: bit n is minute n."""
 
 
 def minutes_named_on(zone: Zone, day: int, of_local_day: Minutes) -> int:
-    """Returns the minutes of a day that local times may mean, from those of the two local days that it has a part in."""
+    """Returns the minutes of a UTC day that named local times may mean, from the minutes of the two local days it overlaps."""
     masks, changes = _by_offset(zone, day, of_local_day, ALL_MINUTES)
-    return reduce(or_, masks, changes)  # What a change has shifted fires at its very instant.
+    return reduce(or_, masks, changes)  # Skipped local times fire at the instant of the clock change.
 
 
 def gap_ends_on(zone: Zone, day: int) -> int:
@@ -125,7 +123,7 @@ def gap_ends_on(zone: Zone, day: int) -> int:
 
 
 def minutes_left_out(exclusions: tuple[Exclusion, ...], zone: str, day: int) -> int:
-    """Returns the minutes of a day of UTC that are certainly left out, whichever zones' exclusions it takes."""
+    """Returns the minutes of a UTC day that the exclusions of any zone certainly exclude."""
     out = 0
     for name, sharing in by_zone(exclusions, zone).items():
         masks, _ = _by_offset(zone_named(name), day, partial(minutes_out, sharing), 0)
@@ -136,13 +134,13 @@ def minutes_left_out(exclusions: tuple[Exclusion, ...], zone: str, day: int) -> 
 
 
 def _by_offset(zone: Zone, day: int, of_local_day: Minutes, odd: int) -> tuple[list[int], int]:
-    """Returns a day's minutes as each offset of the zone on that day has them, and the minutes of its changes.
+    """Returns the minutes of a UTC day under each offset of that day, and the minutes of the offset's changes.
 
     Args:
-        zone: Whose local days they are.
-        day: Of UTC, counted from 1970-01-01.
-        of_local_day: The minutes of its days.
-        odd: What is returned for an offset with seconds, as some zones had until 1972.
+        zone: Zone of the local days.
+        day: UTC day, counted from 1970-01-01.
+        of_local_day: Function that returns the minutes of a local day.
+        odd: Result for an offset with seconds, as some zones had until 1972.
     """
     begin = day * DAY_SECONDS
     segment = zone.segment_at(begin)
@@ -158,7 +156,7 @@ def _by_offset(zone: Zone, day: int, of_local_day: Minutes, odd: int) -> tuple[l
 
 
 def _moved(local: int, of_local_day: Minutes) -> int:
-    """Returns the minutes of the 24 h from a local time on, from those of the two local days."""
+    """Returns the minutes of the 24 h from a local time on, from the minutes of the two local days."""
     local_day, rest = divmod(local, DAY_SECONDS)
     if not rest:
         return of_local_day(local_day)
@@ -168,9 +166,9 @@ def _moved(local: int, of_local_day: Minutes) -> int:
 
 
 def ahead(span: Span, kept: Minutes, search: Search, comparisons: int, days: int) -> Span:
-    """Returns the span, and what follows it of which nothing is kept, for so many days at most."""
+    """Returns the span, extended over following minutes without an occurrence, by at most `days` days."""
     day, rest = divmod(span.end // 1000, DAY_SECONDS)
-    # The minute in which the span ends may be kept: its end is asked for again then.
+    # The minute in which the span ends may have an occurrence; then the span stays as it is.
     left = kept(day) >> rest // 60 << rest // 60
     while not left and days > 1 and search.takes(comparisons):
         day, days = day + 1, days - 1
@@ -180,7 +178,7 @@ def ahead(span: Span, kept: Minutes, search: Search, comparisons: int, days: int
 
 
 def back(span: Span, kept: Minutes, search: Search, comparisons: int, days: int) -> Span:
-    """Returns the span, and what comes before it of which nothing is kept, for so many days at most."""
+    """Returns the span, extended over preceding minutes without an occurrence, by at most `days` days."""
     day, rest = divmod(span.begin // 1000 - 1, DAY_SECONDS)
     left = kept(day) & ((2 << rest // 60) - 1)
     while not left and days > 1 and search.takes(comparisons):

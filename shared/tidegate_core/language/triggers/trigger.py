@@ -1,6 +1,6 @@
-"""What every trigger answers. Time triggers name instants; event triggers name the events that count, and what is missing.
+"""Base classes of triggers. A time trigger names instants; an event trigger names the events that count and what is missing.
 
-A trigger is a definition and pure questions about it; cursors, evidence and seals belong to the shard's actor.
+A trigger is a definition with pure functions. It holds no state: cursors, evidence and seals belong to the shard's owner.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ LONGEST_FLEXIBLE_MS = 24 * 3_600_000
 _CATCHUP = "it belongs beside the trigger, into the schedule's catchup"
 PLANNED_FOR_EVENTS = planned(PLATFORM, "late", "absent", "prefer")
 SHORTEST_AT_LEAST_EVERY_MS = 60_000
-"""It makes jobs by itself, as a time trigger does; but of those nobody needs one within the same minute."""
+"""Shortest `at_least_every`. Like a time trigger it creates jobs without events, but several jobs a minute have no use."""
 
 
 def _long_enough(every: Duration) -> Duration:
-    # Not a bound of the field, which is fixed when the class is made: worlds that last a minute turn this limit too.
+    # A bound of the field would be fixed with the class. Simulated worlds that last a minute lower this limit.
     if every < SHORTEST_AT_LEAST_EVERY_MS:
         raise refused(f"has to be at least {format_duration(SHORTEST_AT_LEAST_EVERY_MS)}")
     return every
@@ -66,12 +66,12 @@ AtLeastEveryField = Annotated[DurationField, AfterValidator(_long_enough)]
 
 
 class TimeTrigger(Document, ABC):
-    """A trigger that is a sequence of instants; `start` is inclusive, `end` exclusive.
+    """A trigger on a sequence of instants. `start` is inclusive, `end` exclusive.
 
     Attributes:
         exclude: Instants that are no occurrences.
-        max_fires: Occurrences of one version of the schedule; then it has run its course.
-        flexible: Each occurrence waits for an instant of its own within this time from its nominal on, always the same one.
+        max_fires: Number of occurrences of one version of the schedule; then the trigger stops.
+        flexible: Span after the nominal time within which each occurrence starts. A hash decides the instant, so it is fixed.
     """
 
     FIELD_HINTS: ClassVar = {
@@ -95,15 +95,15 @@ class TimeTrigger(Document, ABC):
         return self
 
     def seek(self, after: Instant, identity: str, search: Search) -> Next:
-        """Returns the first nominal instant strictly after `after`, or how far the search came.
+        """Returns the first nominal time strictly after `after`, or the bound that the search reached.
 
-        To go on, whoever was given a bound asks for what lies after the millisecond before it: it comes further each time,
-        and to the very instant that a search without a bound finds.
+        To continue, the caller passes the millisecond before the bound as `after`. Each search then gets further, and the
+        last one finds the same instant as a search without a limit.
 
         Args:
-            after: The last scheduled nominal, never the present: a late look must not lose an occurrence.
-            identity: The schedule's own id, for triggers that spread their load by a stable hash of it.
-            search: How long it may take, with all others that it is used for.
+            after: Last scheduled nominal time. The present would be wrong: a late check would lose an occurrence.
+            identity: Id of the schedule, for triggers that spread their load by a stable hash of it.
+            search: Remaining steps, shared by all searches of the caller.
         """
         since = after if self.start is None else max(after, self.start - 1)
         if search.is_used_up:
@@ -112,19 +112,21 @@ class TimeTrigger(Document, ABC):
         return Next(found, since=since) if search.cut_at is None else Next(search.cut_at, is_bound=True, since=since)
 
     def next_after(self, after: Instant, identity: str, search: Search | None = None) -> Instant | None:
-        """Returns the first nominal instant strictly after `after`, inside of `start`..`end` and not excluded.
+        """Returns the first nominal time strictly after `after` that is within `start`..`end` and not excluded.
+
+        An owner must call `seek` instead: this search has no limit by default and would block the shard.
 
         Args:
-            after: As of `seek`, which who keeps others waiting has to ask.
-            identity: Likewise.
-            search: How long it may take; by default as long as there are instants. One that `gave_up` found nothing yet.
+            after: As for `seek`.
+            identity: As for `seek`.
+            search: Remaining steps, unlimited by default. If the search `gave_up`, None means "unknown".
         """
         search = search or Search()
         search.cut_at = None
         begin = floor = after if self.start is None else max(after, self.start - 1)
         latest = min(floor + search.ahead, LATEST_INSTANT)
         while True:
-            # One step is always taken: pieces of a search have to come to its end.
+            # The first step is always taken, so that a search in pieces reaches its end.
             if not search.takes(self.comparisons) and floor > begin:
                 search.cut_at = floor + 1
                 return None
@@ -142,33 +144,33 @@ class TimeTrigger(Document, ABC):
     def first_after_activation(
         self, activated: Instant, identity: str = "", search: Search | None = None
     ) -> Instant | None:
-        """Returns the first nominal of a schedule that counts from `activated` on; what lies before was never due."""
+        """Returns the first nominal time of a schedule that is activated at `activated`. Earlier instants were never due."""
         return self.next_after(self.counts_from(activated) - 1, identity, search)
 
     def counts_from(self, activated: Instant) -> Instant:
-        """Returns from which instant on a schedule counts that is activated then."""
+        """Returns the first instant that counts for a schedule that is activated at `activated`."""
         return activated
 
     def interval(self, nominal: Instant, identity: str, since: Instant | None = None) -> tuple[Instant, Instant]:
-        """Returns the data interval [previous nominal, nominal).
+        """Returns the data interval [previous nominal time, nominal time).
 
-        It is contiguous with the one before, and blind to `start`, so that the first occurrence covers as much as the
-        others. Empty where there is no previous nominal.
+        Consecutive intervals are contiguous. The interval ignores `start`, so that the first occurrence covers as much as the
+        others. It is empty if there is no previous nominal time.
 
         Args:
-            nominal: One of its instants.
-            identity: The schedule's own id.
-            since: Where it is known that none lies between: what was searched forward need not be searched back.
+            nominal: Instant of the trigger.
+            identity: Id of the schedule.
+            since: Instant after which no instant precedes `nominal`, if known from a forward search; saves the search back.
         """
         previous = self.last_before(nominal if since is None else since + 1, identity)
         return (nominal if previous is None else previous, nominal)
 
     def last_before(self, before: Instant, identity: str, search: Search | None = None) -> Instant | None:
-        """Returns the last instant strictly before `before` that is not excluded, without regard to `start` and `end`.
+        """Returns the last instant strictly before `before` that is not excluded. Ignores `start` and `end`.
 
-        Unlike `seek` in one piece, of 50,000 comparisons at most (0.1 s, 0.25 s of a union): one that leaves out decades by minutes. Who
-        has others wait behind it and needs to know only what was since then gives the search a floor. The data interval of the
-        first occurrence of a version needs all of it; that of each later one lies as close as the search forward came.
+        The search is one piece of at most 50,000 comparisons (0.1 s, or 0.25 s for `times`). Only exclusions of decades by
+        minutes need so many. A caller that only needs instants since a known one sets the search's `floor`. The first
+        occurrence of a version needs the whole search for its data interval; a later one has the result of the forward search.
         """
         search = search or Search(STEPS_PER_SEARCH)
         while before > search.floor and search.takes(self.comparisons):
@@ -182,49 +184,49 @@ class TimeTrigger(Document, ABC):
         return None
 
     def named_after(self, floor: Instant, identity: str, search: Search) -> Instant | None:
-        """Returns the first instant strictly after `floor` inside of `start`..`end`, be it excluded or not."""
+        """Returns the first instant strictly after `floor` within `start`..`end`, excluded or not."""
         following = self._following(floor if self.start is None else max(floor, self.start - 1), identity, search)
         return following if following is not None and self.is_within(following) else None
 
     def named_before(self, before: Instant, identity: str, search: Search) -> Instant | None:
-        """Returns the last instant strictly before `before` inside of `start`..`end`, be it excluded or not."""
+        """Returns the last instant strictly before `before` within `start`..`end`, excluded or not."""
         preceding = self._preceding(before if self.end is None else min(before, self.end), identity, search)
         return preceding if preceding is not None and self.is_within(preceding) else None
 
     def names(self, instant: Instant, identity: str) -> bool:
-        """Whether an instant is one of its own, inside of `start`..`end` and not excluded; nothing is searched for that."""
+        """Whether the trigger names an instant, within `start`..`end` and not excluded. The check needs no search."""
         is_named = self.would_name(instant, identity)
         return is_named and self.is_within(instant) and self.excluded_at(instant, identity) is None
 
     def would_name(self, instant: Instant, identity: str) -> bool:
-        """Whether an instant is one of its own but for `start`, `end` and `exclude`."""
+        """Whether the trigger names an instant, without regard to `start`, `end` and `exclude`."""
         return self._following(instant - 1, identity, Search()) == instant
 
     def fires_left(self, fires: int) -> int | None:
-        """Returns how many occurrences are still to come after `fires`; None is without a bound."""
+        """Returns how many occurrences remain after `fires` occurrences; None if there is no bound."""
         return None if self.max_fires is None else max(0, self.max_fires - fires)
 
     def is_within(self, instant: Instant) -> bool:
         return (self.start is None or instant >= self.start) and (self.end is None or instant < self.end)
 
-    def excluded_at(self, instant: Instant, identity: str = "", beside: tuple[Exclusion, ...] = ()) -> Span | None:
-        """Returns the span around the instant that is left out, or None.
+    def excluded_at(self, instant: Instant, identity: str = "", inherited: tuple[Exclusion, ...] = ()) -> Span | None:
+        """Returns the excluded span around the instant, or None.
 
-        One that stands for local times in a gap is left out only where all that it stands for are: it fires for the others.
+        The first instant after a gap can stand for local times in the gap. It is excluded only if all of them are excluded.
 
         Args:
-            instant: One that it names.
-            identity: The schedule's own id.
-            beside: Exclusions of what it is a part of, which are to hold as well.
+            instant: Instant that the trigger names.
+            identity: Id of the schedule.
+            inherited: Exclusions of the enclosing trigger, which apply as well.
         """
-        exclusions = (*(self.exclude or ()), *beside)
+        exclusions = (*(self.exclude or ()), *inherited)
         if not exclusions:
             return None
-        # Years in one step: whoever leaves them out need not wait for them to be walked.
+        # Ranges of dates come first: they skip years in one step.
         return excluded_dates(exclusions, self.own_zone, instant) or excluded_span(exclusions, self.own_zone, instant)
 
     def kept(self, identity: str) -> Minutes:
-        """Returns which minutes of a day of UTC may have an occurrence: what it may name and does not leave out."""
+        """Returns a function from a UTC day to its minutes that may have an occurrence: named ones that are not excluded."""
 
         def kept_on(day: int) -> int:
             out = 0 if self.exclude is None else minutes_left_out(self.exclude, self.own_zone, day)
@@ -235,59 +237,59 @@ class TimeTrigger(Document, ABC):
         return kept_on
 
     def minutes_of(self, day: int, identity: str) -> int:
-        """Returns the minutes of a day of UTC, counted from 1970-01-01, that it may name: bit n is minute n.
+        """Returns the minutes of a UTC day, counted from 1970-01-01, that the trigger may name: bit n is minute n.
 
-        All of them where nothing better is known: what is named must be among them, without regard to `start` and `end`.
+        Every named minute must be among them, without regard to `start` and `end`. All minutes is always a correct answer.
         """
         return ALL_MINUTES
 
     def is_behind_gap(self, instant: Instant) -> bool:
-        """Whether it may stand for local times that a clock change left out."""
+        """Whether the instant may stand for local times that a clock change skips."""
         return False
 
     def gap_ends_on(self, day: int) -> int:
-        """Returns the minutes of a day of UTC that have such an instant: what is left out there is not known by the minute."""
+        """Returns the minutes of a UTC day in which a gap ends. Whether they are excluded depends on the local times in the gap."""
         return 0
 
     def skips(
-        self, after: Instant, until: Instant, identity: str, beside: tuple[Exclusion, ...] = ()
+        self, after: Instant, until: Instant, identity: str, inherited: tuple[Exclusion, ...] = ()
     ) -> tuple[Skip, ...]:
-        """Returns the local times that clock changes left out in `after < instant <= until` and that fire nowhere.
+        """Returns the skipped local times that do not fire, for clock changes in `after < instant <= until`.
 
-        Arguments as of `excluded_at`: a local time that is excluded is none of them.
+        Excluded local times are not among them. `identity` and `inherited` are as for `excluded_at`.
         """
         return ()
 
     def note(self, instant: Instant, identity: str) -> str:
-        """Returns what a clock change has to do with a nominal, in words for people; empty when nothing has."""
+        """Returns how a clock change affects a nominal time, as a text for users; empty if none does."""
         clock = self.wall_clock(identity)
         return "" if clock is None else note_on(clock.times, clock.zone, instant, clock.policy)
 
     def reading(self) -> str:
-        """Returns how the definition was read, where that surprises people; empty where it says it all itself."""
+        """Returns how the definition was read, if users may expect another reading; otherwise empty."""
         return ""
 
     @property
     def comparisons(self) -> int:
-        """With how much one instant is compared, and one day that is passed over."""
+        """Number of comparisons for one instant, and for one skipped day."""
         return len(self.exclude or ())
 
     @property
     def own_zone(self) -> str:
-        """The zone that exclusions mean which name none."""
+        """Zone of exclusions that name none."""
         return "UTC"
 
     def zone_at(self, instant: Instant, identity: str) -> str:
-        """Returns the zone in which a nominal is a time that people wrote down."""
+        """Returns the zone in which the user wrote the time of a nominal time."""
         return self.own_zone
 
     def wall_clock(self, identity: str) -> WallClock | None:
-        """Returns the wall clock that it reads and the local times on it; None for elapsed time and single instants."""
+        """Returns the trigger's wall clock with its local times; None for elapsed time and single instants."""
         return None
 
     @abstractmethod
     def smallest_gap_ms(self, identity: str = "") -> Duration | None:
-        """Returns the shortest time between two occurrences, None for a trigger that fires once."""
+        """Returns the shortest time between two occurrences; None for a trigger that fires once."""
 
     @abstractmethod
     def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
@@ -299,20 +301,20 @@ class TimeTrigger(Document, ABC):
 
 
 UNPAIRED = ""
-"""In place of the value that evidence is paired by: it has none, whatever tells it apart from other evidence."""
+"""Correlation value of evidence that is not paired by a value."""
 
 
 class EventTrigger(Document, ABC):
-    """A trigger that counts events: one latch per leaf, satisfied when nothing is missing.
+    """A trigger that counts events. Each leaf has one latch; the trigger is satisfied when no leaf misses anything.
 
     Attributes:
-        correlate: What one AND state is kept for; None is one state for the schedule.
-        at_least_every: A job is made at the latest this long after the last one, by hand or not.
-        allow_empty: Also when nothing came.
+        correlate: Value by which evidence is separated; None for one state of the schedule.
+        at_least_every: Longest time between two jobs: after it a job is created with the events so far. Manual jobs count too.
+        allow_empty: Whether such a job is created without any event as well.
     """
 
     if TYPE_CHECKING:
-        # Only for the type checker: some kinds have these as fields, and pydantic lets no field hide an attribute.
+        # For the type checker only: some kinds have these as fields, and in pydantic a field must not shadow an attribute.
         @property
         def type(self) -> str: ...
 
@@ -336,31 +338,31 @@ class EventTrigger(Document, ABC):
 
     @abstractmethod
     def leaves(self) -> tuple[LeafTrigger, ...]:
-        """Returns what counts events, in the order of `missing`'s counts."""
+        """Returns the leaves that count events, in the order of the counts for `missing`."""
 
     @abstractmethod
     def missing(self, counts: Sequence[int]) -> str | None:
-        """Returns why it has not fired, in words, or None when it is satisfied.
+        """Returns why the trigger has not fired, as a text; None if it is satisfied.
 
         Args:
-            counts: What each leaf has counted in its unit, as many as `leaves` has.
+            counts: Count of each leaf in its unit, in the order of `leaves`.
         """
 
     @abstractmethod
     def is_satisfied_by(self, counts: Sequence[int]) -> bool:
-        """Whether nothing is `missing`; without words, because each entry of a job's evidence asks it anew."""
+        """Whether nothing is `missing`. It makes no text, because it is called for each entry of a job's evidence."""
 
     def shortfalls(self, counts: Sequence[int]) -> tuple[str, ...]:
-        """Returns what each leaf has not counted, in words: what a job is told that did not wait for all of it."""
+        """Returns what each leaf still misses, as texts, for a job that starts with incomplete evidence."""
         pairs = zip(self.leaves(), counts, strict=True)
         return tuple(text for leaf, count in pairs if (text := leaf.shortfall(count)) is not None)
 
     @abstractmethod
     def ttls(self, together: Duration | None) -> tuple[Duration | None, ...]:
-        """Returns how long each leaf's latch holds, None for ever.
+        """Returns for each leaf how long its latch holds; None for ever.
 
         Args:
-            together: What holds for leaves that say nothing, where others have to come as well; None outside of that.
+            together: Default for leaves without `ttl` in a composite that needs several children; None elsewhere.
         """
 
     @abstractmethod
@@ -369,49 +371,49 @@ class EventTrigger(Document, ABC):
 
     @abstractmethod
     def group_of(self, leaf: int, event: Fact, at: Instant) -> str:
-        """Returns the key of the evidence that an event belongs to; empty where the schedule has but one.
+        """Returns the key of the evidence to which an event belongs; empty if the schedule has only one.
 
         Args:
-            leaf: The place of the leaf that counts it.
-            event: What happened.
-            at: Its append time.
+            leaf: Index of the leaf that counts the event.
+            event: The event.
+            at: Append time of the event.
         """
 
     def group_of_tick(self, at: Instant) -> str:
-        """Returns the key of the evidence that a tick of one of its time leaves belongs to."""
+        """Returns the key of the evidence to which a tick of a time leaf belongs."""
         return ""
 
     @property
     def opens_by_tick(self) -> bool:
-        """Whether each tick opens evidence of its own (`driver: time`), instead of being a latch."""
+        """Whether each tick opens separate evidence (`driver: time`) instead of setting a latch."""
         return False
 
     def paired_by(self, leaf: int, event: Fact) -> str | None:
-        """Returns the value that the event is correlated by: `UNPAIRED` for none, None where the key of its evidence is it."""
+        """Returns the event's correlation value; `UNPAIRED` if there is none; None if the key of its evidence is the value."""
         return self.leaves()[leaf].correlation_of(event) if self.correlate else UNPAIRED
 
 
 class LeafTrigger(EventTrigger, ABC):
-    """An event trigger that counts one thing.
+    """An event trigger without children. It counts events of one kind, or instants.
 
     Attributes:
-        ttl: How long what was counted holds, from the first of it. By default for ever where the leaf stands alone; inside
-            of `all_of` and `at_least` as long as the time-out, 24 h where that ends nothing.
+        ttl: Time for which the counted events hold, from the first one. The default is for ever for a single leaf; within
+            `all_of` and `at_least` the time-out, or 24 h if the time-out does not end the wait.
     """
 
     COUNT_FIELD: ClassVar[str] = "count"
-    """The field that says how much is needed."""
+    """Name of the field with the needed number."""
     PAIRS: ClassVar[bool] = True
-    """Whether one event can satisfy it, so that a value's one event can meet another's."""
+    """Whether one event can satisfy the leaf, so that `correlate` can pair it with one event of another leaf."""
     OF_TIME: ClassVar[bool] = False
-    """Whether it is instants that it counts."""
+    """Whether the leaf counts instants."""
 
     correlate: ClassVar[None] = None
 
     ttl: EndlessDurationField | None = None
 
     def outermost_fields(self) -> tuple[str, ...]:
-        """Returns the fields that only a trigger by itself may have and that say something here."""
+        """Returns the fields of the leaf that are set and that only a trigger outside of composites may have."""
         return ()
 
     def leaves(self) -> tuple[LeafTrigger, ...]:
@@ -431,54 +433,54 @@ class LeafTrigger(EventTrigger, ABC):
         return self.own_group_of(event)
 
     def paired_by(self, leaf: int, event: Fact) -> str | None:
-        # What opens evidence of its own, such as a run, is what people know it by.
+        # The key of separate evidence, such as a run id, already identifies it for users.
         return None
 
     def own_group_of(self, event: Fact) -> str:
-        """Returns the evidence of its own that one event opens for this leaf, where each fires by itself; else nothing."""
+        """Returns the key of separate evidence for an event, if each event fires this leaf; otherwise empty."""
         return ""
 
     @property
     @abstractmethod
     def needed(self) -> int:
-        """How much satisfies it, in the unit that it counts."""
+        """Count that satisfies the leaf, in its unit."""
 
     @abstractmethod
     def event_key(self, namespace: str) -> str:
-        """Returns the key under which matching events are looked up.
+        """Returns the key by which the leaf subscribes to events.
 
         Args:
-            namespace: The schedule's own.
+            namespace: Namespace of the schedule.
         """
 
     @abstractmethod
     def accepts(self, event: Fact, namespace: str) -> str | None:
-        """Returns the entry that the event counts as, or None when it does not count.
+        """Returns the key of the entry for an event, or None if the event does not count.
 
-        Events with the same entry count once. `namespace` is the schedule's own.
+        Events with the same key count once. `namespace` is the schedule's namespace.
         """
 
     @property
     def hears_starts(self) -> bool:
-        """Whether it counts starts of runs: those are told only where somebody listens."""
+        """Whether the leaf counts starts of runs: they are published only if a schedule subscribes to them."""
         return False
 
     def weight_of(self, event: Fact) -> int:
-        """Returns how much an accepted event counts."""
+        """Returns the weight of an accepted event."""
         return 1
 
     def takes_back(self, event: Fact) -> bool:
-        """Whether an accepted event says that its data partition is gone: what it counted as is not there any more."""
+        """Whether an accepted event says that its data partition was deleted, so that its entries no longer count."""
         return False
 
     def starts_anew(self, event: Fact) -> bool:
-        """Whether an accepted event replaces all that its data partition counted as so far."""
+        """Whether an accepted event replaces all earlier entries of its data partition."""
         return False
 
     @abstractmethod
     def correlation_of(self, event: Fact) -> str:
-        """Returns the key that the event is paired by; empty where the event has none."""
+        """Returns the correlation value of the event; empty if the event has none."""
 
     @abstractmethod
     def shortfall(self, count: int) -> str | None:
-        """Returns what is missing beside a count of `count`, or None."""
+        """Returns what is still missing at a count of `count`, as a text; None if nothing is."""

@@ -1,6 +1,7 @@
-"""Filters that no event could pass: asked where a schedule is parsed, so that `equals: 1.10` for a version is told and not waited for.
+"""Finds filters that no event can pass, when a schedule is parsed.
 
-What is compared within `/data` may be of any kind, and only comparisons that contradict each other are found there.
+Without this check a schedule with `equals: 1.10` for a version, which is a text, would wait for ever. Values in `/data` may
+have any type, so only comparisons that contradict each other are found there.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ OF_DATA: Final = frozenset({"partition", "kind", "version", "producer", *NUMBERS
 
 
 def vain_filter_problems(leaf: DatasetLeaf | CustomEventTrigger, path: str) -> list[Problem]:
-    """Returns each comparison of a leaf's filter that holds for no event.
+    """Returns a problem for each comparison of a leaf's filter that holds for no event.
 
     Args:
-        leaf: With a filter, or without one.
-        path: Of the leaf.
+        leaf: Leaf with or without a filter.
+        path: Path of the leaf.
     """
     found: list[Problem] = []
     for place, each, is_negated in () if leaf.where is None else compared(leaf.where, f"{path}.where"):
         wrong = list(_of_another_kind(each, place))
-        # What never holds lets everything pass under `not`, which somebody may mean; a number for a text nobody does.
+        # Under `not`, a comparison that never holds lets every event pass; a user may intend that. A wrong type is always an error.
         found += wrong if wrong or is_negated else _never_true(leaf, each, place)
     return found
 
 
 def _of_another_kind(where: Filter, path: str) -> Iterator[Problem]:
-    """Yields values that are compared with a field of another kind."""
+    """Yields problems of values whose type differs from the compared field's."""
     field = str(where.field)
     if field in TEXTS or field == "kind":
         for place, value in values_of(where, path):
@@ -68,7 +69,7 @@ def _never_true(leaf: DatasetLeaf | CustomEventTrigger, where: Filter, path: str
         if where.exists is not False:
             whose, has = ("data", ", ".join(sorted(OF_DATA))) if is_of_data else ("custom", "subject and /data")
             yield Problem(
-                f"{path}.field", f"{field[:MAX_SHOWN]} is nothing that {whose} events have", f"they have {has}"
+                f"{path}.field", f"{whose} events have no field {field[:MAX_SHOWN]}", f"they have {has}"
             )
         return
     if wrong := contradiction(where, path, is_whole=field in NUMBERS):

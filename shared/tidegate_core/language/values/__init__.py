@@ -1,1 +1,1 @@
-"""Values of the language: instants, durations, names, ids, sizes, problems, documents."""
+"""Values of the language: documents, names, ids, instants, durations, sizes, states and problems."""

@@ -1,11 +1,10 @@
-"""Comparisons of one value of a JSON document, and the form of filters that combine them: total on every value, without code.
+"""Comparisons of one JSON value, and the check for comparisons that contradict each other.
 
-Filters of triggers and of sources are made of these. A comparison with a value that is missing, or is of another kind, is false.
+Filters of triggers and of sources are built from `Comparison`. Each comparison has a result for every value: it is false if
+the value is missing or has another type. Filters contain no code.
 
-
-Comparisons that contradict each other, in filters of triggers and of sources: no value passes all of them.
-
-The checks of an apply call this, so that such a filter is refused and nobody waits for what it would let through.
+Without a check, a user could wait for a filter that no event can pass. So an apply calls `contradiction`, and such a filter
+is refused.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from tidegate_core.language.values.problems import Problem, refused
 
 MAX_CHOICES: Final = 100
 LARGEST_NUMBER: Final = 1.7976931348623157e308
-"""Of a comparison: a float's largest. Other readers of JSON take no larger one."""
+"""Largest number in a comparison: the largest float. Other JSON readers accept no larger one."""
 COMPARISONS: Final = ("equals", "in", "prefix", "above", "at_least", "below", "at_most", "exists")
 COMBINATIONS: Final = ("all_of", "any_of", "not")
 _ATTRIBUTES: Final = {"in": "one_of", "not": "negated"}
-"""Of the words that Python has for itself."""
+"""Attribute names for JSON fields that are Python keywords."""
 MAX_DEPTH: Final = 5
-"""Of a filter."""
+"""Levels of one filter."""
 MAX_COMPARISONS: Final = 50
-"""Likewise."""
+"""Comparisons in one filter."""
 
 
 def _scalar(value: Any) -> Any:
@@ -55,7 +54,7 @@ def _within_bounds(value: float) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it can be compared. A whole number always can: of those Python knows no largest one, and JSON neither."""
+    """Whether a value can be compared as a number. Every whole number can: Python and JSON have no largest one."""
     if isinstance(value, bool):
         return False
     return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
@@ -66,14 +65,14 @@ Number = Annotated[Any, BeforeValidator(_number), WithJsonSchema({"type": "numbe
 
 
 class Comparison(Document):
-    """What a value is compared with; all that is said has to hold. A filter adds which value that is, and combinations of filters.
+    """Comparisons with one value; all given comparisons must hold. A filter adds which value is compared, and combinations.
 
     Attributes:
-        equals: The same text, number or truth.
-        one_of: One of these; `in` in JSON.
-        prefix: A text that begins so.
-        above, at_least, below, at_most: A number; several of them bound it from both sides.
-        exists: Whether it is there at all; null is there.
+        equals: Text, number or boolean that the value must equal.
+        one_of: List of such values; the value must equal one of them. `in` in JSON.
+        prefix: Beginning of the text.
+        above, at_least, below, at_most: Bound of a number; two of them give a range.
+        exists: Whether the value must exist or must be missing; null exists.
     """
 
     FIELD_HINTS: ClassVar = {
@@ -98,7 +97,7 @@ class Comparison(Document):
     exists: Flag | None = None
 
     def parts(self) -> Sequence[Comparison]:
-        """Returns the filters that it combines."""
+        """Returns the filters that this filter combines."""
         return ()
 
     @property
@@ -110,15 +109,15 @@ class Comparison(Document):
         return sum(each.comparisons for each in self.parts()) or 1
 
     def check_form(self, places: Sequence[str], what: str, example: str) -> None:
-        """Passes one value with comparisons, or one combination, within the bounds.
+        """Accepts either one value with comparisons or one combination, within the size bounds.
 
         Args:
-            places: Fields that it has and that say which value is compared.
-            what: What such a field is, for people.
-            example: A comparison.
+            places: Given fields that name the compared value.
+            what: Description of such a field for the error text.
+            example: A valid comparison for the error text.
 
         Raises:
-            PydanticCustomError: It is something else.
+            PydanticCustomError: The filter has another form or is too large.
         """
         compares = self._given(COMPARISONS)
         combines = self._given(COMBINATIONS)
@@ -127,7 +126,7 @@ class Comparison(Document):
                 f"needs either {what} with a comparison, or one of all_of, any_of, not", hint=f"such as {example}"
             )
         if places and not compares:
-            raise refused(f"is not compared with anything: one of {', '.join(COMPARISONS)}", field=places[0])
+            raise refused(f"is not compared with anything: add one of {', '.join(COMPARISONS)}", field=places[0])
         if self.depth > MAX_DEPTH:
             raise refused(f"is {self.depth} levels deep, at most {MAX_DEPTH} are allowed")
         if self.comparisons > MAX_COMPARISONS:
@@ -137,7 +136,7 @@ class Comparison(Document):
         return [name for name in names if getattr(self, _ATTRIBUTES.get(name, name)) is not None]
 
     def holds_of(self, value: Any) -> bool:
-        """Returns whether all comparisons with a value hold; there may be several of one field."""
+        """Returns whether all given comparisons hold for the value."""
         return (
             (self.exists is None or self.exists == (value is not MISSING))
             and (self.equals is None or _same(value, self.equals))
@@ -160,7 +159,7 @@ class Comparison(Document):
 
 
 def _same(value: Any, wanted: Any) -> bool:
-    """Python takes True for 1, and nobody else does."""
+    """Compares two values as JSON does: in Python `True == 1`, in JSON they differ."""
     return bool(value == wanted) and isinstance(value, bool) == isinstance(wanted, bool)
 
 
@@ -172,17 +171,17 @@ class Combining(Protocol):
 
     @property
     def all_of(self) -> tuple[Self, ...] | None:
-        """All of these hold."""
+        """Filters that must all hold."""
         ...
 
     @property
     def any_of(self) -> tuple[Self, ...] | None:
-        """One of these holds."""
+        """Filters of which one must hold."""
         ...
 
     @property
     def negated(self) -> Self | None:
-        """This does not hold."""
+        """Filter that must not hold."""
         ...
 
 
@@ -190,12 +189,12 @@ _Filter = TypeVar("_Filter", bound=Combining)
 
 
 def compared(where: _Filter, path: str, *, is_negated: bool = False) -> Iterator[tuple[str, _Filter, bool]]:
-    """Yields each comparison of a filter with its place, and whether it stands under an odd number of `not`.
+    """Yields each comparison of a filter with its path, and whether an odd number of `not` encloses it.
 
     Args:
         where: The filter.
-        path: Its place.
-        is_negated: Whether it stands under such a number itself.
+        path: Path of the filter in the document.
+        is_negated: Whether an odd number of `not` encloses the filter itself.
     """
     if where.all_of is None and where.any_of is None and where.negated is None:
         yield path, where, is_negated
@@ -207,23 +206,23 @@ def compared(where: _Filter, path: str, *, is_negated: bool = False) -> Iterator
 
 
 def contradiction(where: Comparison, path: str, *, is_whole: bool = False) -> Problem | None:
-    """Returns the problem of a comparison that holds for no value at all.
+    """Returns the problem of a comparison that no value passes; None if some value passes it.
 
     Args:
         where: The comparison.
-        path: Its place.
-        is_whole: Whether the value is a whole number from 0 on, if it is a number.
+        path: Path of the comparison in the document.
+        is_whole: Whether a number in this place is always a whole number from 0 on.
     """
     others = [name for name, _ in _given(where) if name != "exists"]
     if where.exists is False and others:
-        return Problem(path, f"can never be true: what does not exist has no {others[0]}", "leave one of them out")
+        return Problem(path, f"can never be true: a missing value has no {others[0]}", "leave one of them out")
     if where.exists is not False and not _may_hold(where, is_whole=is_whole):
-        return Problem(path, "can never be true: its comparisons exclude each other", "look at its bounds and values")
+        return Problem(path, "can never be true: its comparisons exclude each other", "check its bounds and values")
     return None
 
 
 def values_of(where: Comparison, path: str) -> Iterator[tuple[str, Any]]:
-    """Yields the values that something has to be equal to, each with its place."""
+    """Yields the values of `equals` and `in`, each with its path."""
     if where.equals is not None:
         yield f"{path}.equals", where.equals
     yield from ((f"{path}.in[{place}]", value) for place, value in enumerate(where.one_of or ()))
@@ -236,7 +235,7 @@ def _given(where: Comparison) -> Iterator[tuple[str, Any]]:
 
 
 def _may_hold(where: Comparison, *, is_whole: bool) -> bool:
-    """Whether some value passes all of the comparisons."""
+    """Whether some value passes all comparisons."""
     values = [value for _, value in values_of(where, "")]
     if values:
         return any(where.holds_of(value) for value in values)
@@ -247,7 +246,7 @@ def _may_hold(where: Comparison, *, is_whole: bool) -> bool:
 
 
 def _has_number(where: Comparison, *, is_whole: bool) -> bool:
-    """Whether a number lies within all bounds; of whole ones, which count something, one from 0 on."""
+    """Whether some number is within all bounds; with `is_whole`, some whole number from 0 on."""
     low = max(
         (each for each in (where.above, where.at_least, 0 if is_whole else None) if each is not None), default=None
     )

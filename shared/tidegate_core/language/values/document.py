@@ -1,6 +1,7 @@
-"""What a later version does. It is refused by name, so that nobody mistakes it for a typing error or waits in vain.
+"""Base class of all documents that users write or read, and the tables of features planned for later versions.
 
-The base of everything that users write or read: frozen, closed to unknown fields, with one canonical JSON form.
+A document is frozen, refuses unknown fields, and has one canonical JSON form. A field, kind or value of a later version is
+refused by its name, so that a user does not take the refusal for a typing error.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from tidegate_core.language.values.json_values import WrittenNumber
 from tidegate_core.language.values.problems import refused
 
 PROOFS = "0.2"
-"""The proofs: audit of what was delivered."""
+"""Release with the audit of deliveries."""
 LANGUAGE = "0.3"
-"""The scheduling language: dialects, composites, catch-up, overlap policies, priorities, retries, suspend modes."""
+"""Release with the scheduling language: dialects, composites, catch-up, overlap policies, priorities, retries, suspend modes."""
 OPERATIONS = "0.4"
-"""Chaos, growth while running, audit, dead-letter replay, authentication of users."""
+"""Release with chaos tests, growth while running, audit, dead-letter replay and authentication of users."""
 PLATFORM = "0.5"
-"""Everything later: shared objects, quotas, applications, workflows, wide controls."""
+"""Release with all later features: shared objects, applications, workflows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A word of the language that this version does not speak yet.
+    """A field, kind or value that is reserved for a later version.
 
     Attributes:
-        version: The release that does; empty: this one does, in another kind of document.
-        hint: What to do until then.
+        version: Release that will have it; empty if this release has it in another kind of document.
+        hint: Alternative until that release.
     """
 
     version: str
@@ -45,35 +46,34 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedKinds:
-    """Annotation of a discriminated union: kinds that a later version adds to it.
+    """Annotation of a discriminated union: the kinds that a later version adds to it.
 
-    Each is equal to itself only: typing hashes the annotations of what may be absent, and a mapping has no hash.
+    `typing` hashes the annotations of optional fields, and a mapping has no hash. So instances compare by identity.
     """
 
     kinds: Mapping[str, Planned]
 
 
 def planned(version: str, *names: str, hint: str = "") -> dict[str, Planned]:
-    """Returns one table entry per name: tables of planned fields, kinds and values are made of these."""
+    """Returns a table with one entry per name, for planned fields, kinds or values."""
     return {name: Planned(version, hint) for name in names}
 
 
 MAX_FIELDS = 64
-"""Fields of one document; four times what the largest kind has. More are refused unread: each would be a problem to tell."""
-
+"""Fields of one document: four times those of the largest kind. A larger document is refused unread: each field would be a problem."""
 
 MAX_LEVELS = 32
-"""Lists and objects inside of each other, in what is no payload; a schedule's composites and filters need 26."""
-MAX_CONTAINERS = 5_000
-"""Of a schedule, whose 64 KiB have no room for more that mean something. More are refused unread: each fault would be told."""
+"""Nested lists and objects outside of payloads; the composites and filters of a schedule need 26."""
 
+MAX_CONTAINERS = 5_000
+"""Lists and objects of one schedule: its 64 KiB hold no more useful ones. A larger document is refused unread."""
 
 WIDEST = 256
-"""Entries of the longest list and mapping that any field takes (`AtMost`); a longer one is refused by its field, unread."""
+"""Entries of the longest list or mapping that any field accepts (`AtMost`). The field refuses a longer one unread."""
 
 
 def overgrown(document: Any) -> str | None:
-    """Returns what is wrong with a document's size as a tree, before any of its fields is looked at."""
+    """Returns the problem if a document is nested too deeply or has too many lists and mappings. Reads no field."""
     level, count = [document], 1
     for _ in range(MAX_LEVELS):
         below = [
@@ -93,15 +93,15 @@ def overgrown(document: Any) -> str | None:
 
 
 class Document(BaseModel):
-    """A frozen model that explains itself.
+    """A frozen model with an example and with hints for refusals.
 
     Attributes:
-        EXAMPLE: A valid document of this kind; documentation, schema and tests use it.
-        PLANNED_FIELDS: Fields of a later version, refused with that version's name.
-        PLANNED_VALUES: The same for values of a field: field name, then value.
-        FIELD_HINTS: For fields that people try and that are called otherwise here.
-        LATER_FIELDS: Fields that joined the language after documents of this kind had been stored. They are left out of the
-            stored form where they say nothing, so that the hash of an older document stays what it was (SEMANTICS 12.1).
+        EXAMPLE: Valid document of this kind, for documentation, schema and tests.
+        PLANNED_FIELDS: Fields of a later version; the refusal names that version.
+        PLANNED_VALUES: Values of a later version, by field name and value.
+        FIELD_HINTS: Hints for wrong field names that users try.
+        LATER_FIELDS: Fields that were added after documents of this kind had been stored. The stored form omits them at their
+            default, so that the hash of an older document does not change.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, serialize_by_alias=True)
@@ -120,12 +120,12 @@ class Document(BaseModel):
         return given
 
     def canonical_json(self) -> str:
-        """Returns the stored form: defaults spelled out (a later default changes nothing), absent fields left out."""
+        """Returns the stored form: with defaults, so that a later default changes nothing; without absent fields."""
         fields = self.model_dump(mode="json", exclude_none=True, exclude=self.left_out())
         return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     def left_out(self) -> set[str]:
-        """Returns the later fields that say what their absence says."""
+        """Returns the fields of `LATER_FIELDS` that have their default."""
         known = type(self).model_fields
         return {
             name
@@ -135,7 +135,7 @@ class Document(BaseModel):
 
 
 class AtMost(GroupedMetadata):
-    """Bounds a list or mapping before its entries are looked at: a million faulty ones would take seconds to be told."""
+    """Bounds a list or mapping before its entries are read: to report a million faulty entries would take seconds."""
 
     def __init__(self, entries: int) -> None:
         self._entries = entries
@@ -160,16 +160,16 @@ def _as_text(value: Any) -> str:
     if not isinstance(value, str):
         raise refused("is not a text", hint="write a text, a number or true/false")
     if "\x00" in value:
-        # Neither a command line nor an environment can carry it.
+        # A NUL cannot be passed on a command line or in an environment variable.
         raise refused("contains a NUL character", hint="no command line can carry it: take it out")
     return value
 
 
 Text = Annotated[str, BeforeValidator(_as_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
-"""A text that may come as a number or as a boolean, such as a Spark property: what was written, as far as its reader has kept that."""
+"""A text that may be written as a number or boolean, such as a Spark property. It keeps the written digits if its reader kept them."""
 
 Whole = Annotated[int, Strict()]
-"""A whole number; a text or a fraction is no number here."""
+"""A whole number; texts and fractions are refused."""
 
 Flag = Annotated[bool, Strict()]
-"""True or false; never a word that sounds like one."""
+"""True or false; words such as `yes` are refused."""

@@ -1,4 +1,4 @@
-"""Durations: whole milliseconds. Written `90s`, `15m`, `4h`, `7d`, `1h30m` or in ISO 8601, stored in one canonical form."""
+"""Durations in whole milliseconds. Users write `90s`, `15m`, `4h`, `7d`, `1h30m` or ISO 8601; the stored form is canonical."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Duration: TypeAlias = int
 """Milliseconds, 0 to `LONGEST_DURATION_MS`."""
 
 LONGEST_DURATION_MS: Duration = 3653 * 86_400_000
-"""Ten years, the horizon of everything that can be planned."""
+"""Ten years, the horizon of all definitions and messages."""
 
 _UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _PARTS = re.compile(r"(\d{1,15})(ms|d|h|m|s)", re.ASCII)
@@ -31,7 +31,7 @@ def parse_duration(text: str) -> Duration:
     """Returns the milliseconds of a duration's text.
 
     Raises:
-        ValueError: Not a duration, or longer than ten years. The text says which.
+        ValueError: The text is no duration, or is longer than ten years. The error's text says which.
     """
     compact = text.strip()
     if compact[:1] == "P":
@@ -58,7 +58,7 @@ def _iso_8601_ms(text: str) -> Duration:
 
 
 def format_duration(milliseconds: Duration) -> str:
-    """Returns the canonical text: one number in the largest unit that divides it, `0s` for none."""
+    """Returns the canonical text: one number in the largest unit that divides the duration; `0s` for 0."""
     if milliseconds == 0:
         return "0s"
     for unit, unit_ms in _UNITS_MS.items():
@@ -69,7 +69,7 @@ def format_duration(milliseconds: Duration) -> str:
 
 def duration_of(value: Any) -> Duration:
     if not isinstance(value, str):
-        # A bare number would be seconds for one reader and milliseconds for the next.
+        # A number without a unit could mean seconds or milliseconds.
         raise refused("is not a duration", hint="write a text with a unit, such as 90s, 15m, 4h or 7d")
     try:
         return parse_duration(value)
@@ -83,10 +83,10 @@ DurationField = Annotated[
     PlainSerializer(format_duration, return_type=str),
     WithJsonSchema({"type": "string", "examples": ["90s", "15m", "4h", "7d", "1h30m", "PT90M"]}),
 ]
-"""A duration as a field of a document: text with units outside, milliseconds inside."""
+"""A duration as a field: a text with units in documents, milliseconds in the program."""
 
 NO_END: Duration = 0
-"""Of an `EndlessDurationField`: for ever, said so."""
+"""Value of an `EndlessDurationField` that never ends, written `none`."""
 
 
 def _endless_of(value: Any) -> Duration:
@@ -99,7 +99,7 @@ def _endless_of(value: Any) -> Duration:
 
 
 def is_read_as_duration(notes: Iterable[Any]) -> bool:
-    """Whether a field with these annotations is a text with units outside: its bounds are told in units as well."""
+    """Whether a field with these annotations is written with units. Error texts then show its bounds with units as well."""
     return any(getattr(note, "func", None) in (duration_of, _endless_of) for note in notes)
 
 
@@ -109,4 +109,4 @@ EndlessDurationField = Annotated[
     PlainSerializer(lambda duration: "none" if duration == NO_END else format_duration(duration), return_type=str),
     WithJsonSchema({"type": "string", "examples": ["90s", "24h", "none"]}),
 ]
-"""A duration, or `none` for one that never ends: stored as `NO_END`."""
+"""A duration, or `none` for a duration that never ends (`NO_END`)."""

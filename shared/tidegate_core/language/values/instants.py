@@ -1,4 +1,4 @@
-"""Instants: whole milliseconds since the Unix epoch, UTC. RFC 3339 is their form at the edges and in stored documents."""
+"""Instants in whole milliseconds since the Unix epoch, UTC. In documents they are RFC 3339 texts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Instant: TypeAlias = int
 """Milliseconds since 1970-01-01T00:00:00Z; 0 to `LATEST_INSTANT`."""
 
 LATEST_INSTANT: Instant = 9_999_999_999_999
-"""November 2286: what the 13 digits of a position's text and of a timer row's slot can hold."""
+"""November 2286: the last instant of 13 digits, the width in a position's text and in a timer row's slot."""
 
 TEN_YEARS_MS = 3653 * 86_400_000
-"""The horizon of definitions and messages (SEMANTICS 1.7, 14); ten calendar years hold at most three leap days."""
+"""Horizon of definitions and messages. Ten calendar years have at most three leap days."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -31,10 +31,11 @@ def parse_instant(text: str) -> Instant:
 
     Args:
         text: Date, time and offset, such as `2026-11-20T22:00:00+01:00`. Fractions finer than a millisecond are
-            rounded up, so that nothing happens before the time that was asked for.
+            rounded up, so that nothing happens before the requested time.
 
     Raises:
-        ValueError: Not RFC 3339, no offset, no such date, or outside of 1970 to 2286. The text says which.
+        ValueError: The text is not RFC 3339, has no offset, names no existing date, or is outside of 1970 to 2286. The
+            error's text says which.
     """
     match = _RFC_3339.fullmatch(text)
     if match is None:
@@ -67,7 +68,7 @@ def as_datetime(instant: Instant) -> datetime:
 
 
 def format_instant(instant: Instant) -> str:
-    """Returns RFC 3339 in UTC: whole seconds without a fraction, else three digits of it."""
+    """Returns RFC 3339 in UTC: a whole second has no fraction, other instants have three digits."""
     precision = "milliseconds" if instant % 1000 else "seconds"
     return f"{as_datetime(instant).replace(tzinfo=None).isoformat(timespec=precision)}Z"
 
@@ -87,4 +88,4 @@ InstantField = Annotated[
     PlainSerializer(format_instant, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-20T22:00:00Z"]}),
 ]
-"""An instant as a field of a document: RFC 3339 with offset outside, milliseconds inside."""
+"""An instant as a field: RFC 3339 with an offset in documents, milliseconds in the program."""

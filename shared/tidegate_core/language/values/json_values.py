@@ -1,10 +1,7 @@
-"""JSON whose fractions keep the digits that were written: a 64-bit float holds 17 of them, and `19.90` is `19.9` to it.
+"""JSON values: fractions that keep their written digits, and JSON pointers (RFC 6901) to one value in a document.
 
-Whoever reads what users send asks `exactly_read`; a message's payload, and the texts of a program, are made of what that keeps.
-A fraction that is compared or computed with is a float like any other.
-
-
-JSON pointers (RFC 6901): one value inside of a JSON document.
+A 64-bit float holds 17 digits, and `19.90` becomes `19.9`. Readers of records and requests call `exactly_read`, so that
+message payloads and program texts keep the digits as written. In comparisons and arithmetic such a fraction is a float.
 """
 
 from __future__ import annotations
@@ -20,10 +17,10 @@ _quick = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=F
 
 
 class WrittenNumber(float):
-    """A fraction with its text.
+    """A float with its written text.
 
     Attributes:
-        written: The text, as JSON takes it.
+        written: The text, a valid JSON number.
     """
 
     __slots__ = ("written",)
@@ -36,19 +33,19 @@ class WrittenNumber(float):
 
 
 def written_number(text: str) -> float:
-    """Returns the number of a text; with the text where that is JSON's and not what the number alone would be written as."""
+    """Returns the number of a text. It keeps the text if the text is valid JSON and differs from the float's own text."""
     number = float(text)
-    # What no float holds stays infinite, and is refused where it is sent: other readers would take it for that.
+    # A number beyond a float stays infinite and is refused when it is sent: other JSON readers would read it as infinite.
     says_more = repr(number) != text and math.isfinite(number)
     return WrittenNumber(text) if says_more and _JSON_NUMBER.fullmatch(text) else number
 
 
 def exactly_read(value: bytes, document: Any) -> Any:
-    """Returns the document of a JSON text, with the text of each fraction that its float does not say.
+    """Returns the document of a JSON text; its fractions keep their written text if their float would lose digits.
 
     Args:
         value: The text.
-        document: What was read from it, which is JSON therefore: given back where it has no fractions, as nearly always.
+        document: The same text, already read. It is returned unchanged if it has no fractions, which is the usual case.
     """
     if b"." not in value and b"e" not in value and b"E" not in value:
         return document
@@ -56,18 +53,18 @@ def exactly_read(value: bytes, document: Any) -> Any:
 
 
 def exact_json(value: Any) -> str:
-    """Returns a value as compact JSON, with each `WrittenNumber` as it was written.
+    """Returns a value as compact JSON, with each `WrittenNumber` as written.
 
     Raises:
-        TypeError: It holds what is nothing of JSON.
-        ValueError: It holds a number that is none of JSON, or itself.
+        TypeError: The value contains an object that JSON does not have.
+        ValueError: The value contains itself, or a number that JSON does not have.
     """
-    text = _quick(value)  # Before the walk, which would not end in what holds itself.
+    text = _quick(value)  # Raises if the value contains itself: the walk below would not end.
     return "".join(_pieces(value)) if _holds(value, WrittenNumber) else text
 
 
 def holds_written_number(value: Any) -> bool:
-    """Whether a number within has a text of its own; of a value that does not hold itself."""
+    """Whether the value contains a `WrittenNumber`. The value must not contain itself."""
     return _holds(value, WrittenNumber)
 
 
@@ -102,8 +99,7 @@ def _pieces(value: Any) -> Iterator[str]:
 
 
 INDEX_DIGITS_MAX: Final = 7
-"""More entries than a record of 1 MiB can hold."""
-
+"""Digits of an index: a record of 1 MiB holds fewer entries than 10^7."""
 
 WRONG_ESCAPE: Final = "has a ~ that is neither ~0 nor ~1"
 ESCAPES: Final = "write ~0 for ~, and ~1 for /"
@@ -111,14 +107,14 @@ _OPEN_ESCAPE: Final = re.compile("~(?![01])")
 
 
 class _Missing:
-    """Not even null."""
+    """Marks a missing value; null is a value."""
 
 
 MISSING: Final = _Missing()
 
 
 def value_at(document: Any, pointer: str) -> Any:
-    """Returns what the pointer leads to, or `MISSING`. The empty pointer is the document itself."""
+    """Returns the value at the pointer, or `MISSING`. The empty pointer leads to the document itself."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(document, dict):
@@ -131,11 +127,11 @@ def value_at(document: Any, pointer: str) -> Any:
 
 
 def is_wrongly_escaped(pointer: str) -> bool:
-    """Whether a `~` stands for nothing in it, which RFC 6901 forbids: it leads to another name than was meant."""
+    """Whether a `~` in the pointer is neither `~0` nor `~1`. RFC 6901 forbids it: the pointer would lead to another name."""
     return _OPEN_ESCAPE.search(pointer) is not None
 
 
 def _is_index(name: str) -> bool:
-    """Digits without a leading zero, as the RFC wants them."""
+    """Whether a step is an index: digits without a leading zero, as RFC 6901 requires."""
     plain = name.isascii() and name.isdigit() and len(name) <= INDEX_DIGITS_MAX
     return plain and (name == "0" or not name.startswith("0"))

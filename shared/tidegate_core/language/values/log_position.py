@@ -1,4 +1,4 @@
-"""A record's position: the version of everything that a request makes, and the order in which requests count (DESIGN 5, 7)."""
+"""Log position of a record. It orders requests, and it is the version of each row that a request writes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _LIMITS = {"append_time": 10**13, "topic_partition": 10**6, "offset": 10**20}
 
 
 class Position(NamedTuple):
-    """Where a record stands, ordered by append time first.
+    """Position of a record, ordered by append time first.
 
     Attributes:
-        append_time: The broker's append time, made monotone per topic partition; milliseconds, 13 digits.
-        topic_id: Kafka's topic id, 32 lower-case hexadecimal digits (its clients print base64, which may contain `/`).
-        topic_partition: 0 to 999,999.
-        offset: 0 to 20 digits.
+        append_time: Broker's append time in milliseconds, 13 digits; made monotone within a topic partition.
+        topic_id: Kafka's topic id, 32 lower-case hexadecimal digits. Kafka's clients print base64, which may contain `/`.
+        topic_partition: Number from 0 to 999,999.
+        offset: Number of at most 20 digits.
     """
 
     append_time: int
@@ -26,10 +26,10 @@ class Position(NamedTuple):
     offset: int
 
     def text(self) -> str:
-        """Returns the sortable form: fixed width, so that texts order as positions do, in every store.
+        """Returns the sortable form. Its parts have a fixed width, so that every store orders the texts as the positions.
 
         Raises:
-            ValueError: A part does not fit its width; its text would break the order silently.
+            ValueError: A part does not fit its width, so that the text would be in the wrong order.
         """
         for name, limit in _LIMITS.items():
             if not 0 <= getattr(self, name) < limit:
@@ -43,7 +43,7 @@ class Position(NamedTuple):
         """Returns the position of a text that `text` made.
 
         Raises:
-            ValueError: Some other text.
+            ValueError: The text has another form.
         """
         match = _TEXT.fullmatch(text)
         if match is None:
@@ -52,4 +52,4 @@ class Position(NamedTuple):
 
 
 FIRST_POSITION = Position(0, "0" * 32, 0, 0)
-"""Before every record: where what a node asks of itself stands."""
+"""Position before every record, for requests that a node makes itself."""

@@ -1,13 +1,10 @@
-"""Names and ids that users choose, with the characters that they may have (SEMANTICS 18).
+"""Names and ids that users choose, with their allowed characters, and the namespaces that a shared topic accepts.
 
-None of them contains `/` or `#` except the free texts at the end, so names can be joined by those without ambiguity.
+Names contain neither `/` nor `#`, so these characters can join names without ambiguity. The free texts at the end may
+contain them.
 
-
-What a record may not ask for, however well it is written: to speak for a namespace that is not its topic's, and to have
-tidegate itself write into tidegate's own topics.
-
-Who may write into a topic is the brokers' word (ACLs); which namespaces a topic is for is the nodes' (`namespaces` of the
-settings). A source's topic needs no rule: its records cannot name a namespace, the source does.
+The brokers' ACLs decide who may write into a topic; the nodes' setting `namespaces` decides for which namespaces a topic is
+(`TopicNamespaces`). A source's topic needs no such rule: the source names the namespace, its records cannot.
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ WORDING = {
     RUN_ID_PATTERN: "is not a run id such as 0042-mfrggzdfmztwq2lkn5wg63tqoe",
     CUSTOM_EVENT_PATTERN: "is not custom.<name>, with a name of 1 to 128 of a-z 0-9 - _ .",
 }
-"""What to tell somebody whose text does not fit a pattern."""
+"""Problem of a text that does not match a pattern, by pattern."""
 
 
 def _not_a_dot(topic: str) -> str:
@@ -51,19 +48,19 @@ Namespace = Annotated[str, StringConstraints(strict=True, pattern=NAME_PATTERN)]
 Name = Annotated[str, StringConstraints(strict=True, pattern=NAME_PATTERN)]
 DatasetId = Annotated[str, StringConstraints(strict=True, pattern=NAME_PATTERN)]
 QualifiedName = Annotated[str, StringConstraints(strict=True, pattern=QUALIFIED_PATTERN)]
-"""`name` in the namespace at hand, or `namespace/name`."""
+"""`name` in the document's own namespace, or `namespace/name`."""
 Topic = Annotated[str, StringConstraints(strict=True, pattern=TOPIC_PATTERN), AfterValidator(_not_a_dot)]
 RunId = Annotated[str, StringConstraints(strict=True, pattern=RUN_ID_PATTERN)]
 CustomEventType = Annotated[str, StringConstraints(strict=True, pattern=CUSTOM_EVENT_PATTERN)]
 
 RequestId = Annotated[str, StringConstraints(strict=True, pattern=FREE_TEXT_PATTERN)]
-"""Any client's id. 128 characters are at most 512 bytes: with a prefix and a version well inside of a 1 KiB sort key."""
+"""Id that a client chooses. 128 characters are at most 512 bytes, so that id, prefix and version fit a sort key of 1 KiB."""
 MessageKey = Annotated[str, StringConstraints(strict=True, pattern=FREE_TEXT_PATTERN)]
 EventId = Annotated[str, StringConstraints(strict=True, max_length=1024, pattern=VISIBLE_PATTERN)]
-"""Longer than a request's: `<run id>/<dataset>/<data partition>/<version>` has to fit. Stored as a hash only."""
+"""Id of an event. It is longer than a request's, because `<run id>/<dataset>/<data partition>/<version>` must fit; only its hash is stored."""
 DataPartitionName = Annotated[str, StringConstraints(strict=True, pattern=LONG_TEXT_PATTERN)]
 ShortText = Annotated[str, StringConstraints(strict=True, max_length=1024)]
-"""A sentence by a person: a reason, an actor's name."""
+"""A short text by a person, such as a reason or an actor's name."""
 
 
 EVERY: Final = ("*",)
@@ -71,11 +68,16 @@ EVERY: Final = ("*",)
 
 @dataclass(frozen=True, slots=True)
 class TopicNamespaces:
-    """Which namespaces the records of the two shared topics may name: names, or beginnings that end with `*`."""
+    """Namespaces that the records of the two shared topics may name: names, or prefixes that end with `*`.
+
+    Attributes:
+        requests: Namespaces for the requests topic.
+        events: Namespaces for the events topic.
+    """
 
     requests: tuple[str, ...] = EVERY
     events: tuple[str, ...] = EVERY
 
 
 EVERYBODY: Final = TopicNamespaces()
-"""Both topics are for every namespace."""
+"""Both topics accept every namespace."""

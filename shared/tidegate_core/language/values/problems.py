@@ -1,6 +1,6 @@
-"""What is wrong with an input, in parts: the field, the problem, and what to do. The API, receipts and the CLI show the same.
+"""Problems of an input: the field, the problem and a hint. API, receipts and command line show the same three parts.
 
-Nothing here knows pydantic's models; `explain` turns its errors into these values.
+This module knows no pydantic models; `validation_errors.problems_of` turns pydantic's errors into problems.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from pydantic_core import PydanticCustomError
 
 MAX_PROBLEMS = 50
-"""Problems told at once: more than anybody reads, and a receipt stays far below Kafka's record limit."""
+"""Problems in one answer. A receipt with so many stays far below Kafka's record limit."""
 
 MAX_SHOWN = 64
 """Characters of a wrong value or name that a problem repeats."""
@@ -22,21 +22,21 @@ MAX_CHOICES = 24
 """Words that a hint lists; a schedule has 20 fields."""
 
 TOO_LARGE = "is too large"
-"""How each problem begins that makes an input too large as a whole (413), wherever it is noticed."""
+"""Beginning of each problem that makes an input too large as a whole (413)."""
 
 ErrorClass: TypeAlias = Literal["invalid", "unparsable", "too_large", "forbidden"]
-"""`invalid`: read, but against the rules. `unparsable`: cannot be read. `too_large`: not even looked at. `forbidden`: not for
-whoever writes there."""
+"""`invalid`: readable, but against a rule. `unparsable`: unreadable. `too_large`: refused unread. `forbidden`: the sender or
+topic may not ask for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to correct.
+    """One problem that the user must correct.
 
     Attributes:
         field: Path in the document, such as `trigger.triggers[0].count`; empty for the document as a whole.
-        problem: What is wrong, as a clause about the field.
-        hint: What to write instead, where that is known.
+        problem: Clause about the field that says what is wrong.
+        hint: Correction, if known.
     """
 
     field: str
@@ -49,11 +49,11 @@ class Problem:
 
 
 class InvalidInput(ValueError):
-    """The user has to correct the input; trying again changes nothing.
+    """The user must correct the input; a retry changes nothing.
 
     Attributes:
-        problems: At least one, at most `MAX_PROBLEMS`.
-        error_class: Decides the HTTP status and the class on a dead letter.
+        problems: Problems of the input, from 1 to `MAX_PROBLEMS`.
+        error_class: Class that decides the HTTP status and the class of a dead letter.
     """
 
     def __init__(self, problems: Iterable[Problem], error_class: ErrorClass = "invalid") -> None:
@@ -67,14 +67,14 @@ class InvalidInput(ValueError):
 
 
 class RefusedRecord(InvalidInput):
-    """A record of a topic that is not accepted, with all of it that could be read, so that its sender can be told.
+    """A refused record of a topic, with the fields that could be read, so that its sender can get an answer.
 
     Attributes:
-        request_id: The record's own id; without one there is nobody to answer, and the record is only dead-lettered.
-        type: Such as `schedule.apply`, as it was written.
-        namespace: As it was written; it may itself be what is wrong.
-        name: As it was written.
-        key: The message's key, as it was written.
+        request_id: Id of the record. Without an id the sender gets no answer; the record only becomes a dead letter.
+        type: Type as written, such as `schedule.apply`.
+        namespace: Namespace as written; it may itself be wrong.
+        name: Name as written.
+        key: Key of the message as written.
     """
 
     def __init__(
@@ -97,23 +97,23 @@ class RefusedRecord(InvalidInput):
 
 
 def internal_problem(error: Exception) -> Problem:
-    """Returns the problem of a fault of ours: who sent the record is told, and nothing behind it waits for a corrected version."""
+    """Returns the problem for a bug in tidegate itself. The sender gets an answer, and later records do not wait for a fix."""
     problem = f"could not be judged: internal error {type(error).__name__}: {shortened(str(error))}"
-    return Problem("", problem, "tell us; without what is unusual in it, it may be taken")
+    return Problem("", problem, "report this error; without its unusual part, tidegate may accept the record")
 
 
 REFUSED = "tidegate_refused"
-"""The error type of `refused`; `explain` takes such an error's parts as they are."""
+"""Error type of `refused`; `validation_errors` copies the parts of such an error."""
 
 
 def refused(problem: str, *, hint: str = "", field: str = "", planned: bool = False) -> PydanticCustomError:
-    """Returns an error for validators to raise.
+    """Returns an error that a validator can raise.
 
     Args:
-        problem: What is wrong, as a clause about the field.
-        hint: What to write instead.
-        field: Path below the place where pydantic notices it, for rules that look at several fields.
-        planned: The input means something that a later version does: what is said about its other fields is noise.
+        problem: Clause about the field that says what is wrong.
+        hint: Correction.
+        field: Path below the validated place, for rules over several fields.
+        planned: Whether the input means a feature of a later version. Problems of its other fields are then not reported.
     """
     return PydanticCustomError(
         REFUSED, "{problem}", {"problem": problem, "hint": hint, "field": field, "planned": planned}
@@ -121,12 +121,12 @@ def refused(problem: str, *, hint: str = "", field: str = "", planned: bool = Fa
 
 
 def shortened(text: str) -> str:
-    """Returns as much of a sender's text as a problem repeats."""
+    """Returns the beginning of a sender's text, cut at `MAX_SHOWN` characters."""
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def both_ends(text: str, most: int) -> str:
-    """Returns at most so many characters of an error's text: its beginning says what failed, and at its end stands the cause."""
+    """Returns the beginning and the end of an error's text, `most` characters in all: the beginning says what failed, the end why."""
     if len(text) <= most:
         return text
     head = most // 4
@@ -134,14 +134,14 @@ def both_ends(text: str, most: int) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Returns the known word that was probably meant, if one is close enough to be worth showing."""
+    """Returns the known word that the user probably meant, or None if none is similar enough."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     close = difflib.get_close_matches(word.casefold()[:128], by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Returns a hint: the nearest known word, else all of them while they are few, else nothing."""
+    """Returns a hint: the most similar known word; without one, all known words if they are few; otherwise no hint."""
     choices = list(known)
     guess = nearest(word, choices)
     if guess is not None:

@@ -1,4 +1,4 @@
-"""Sizes: whole bytes. Written `100GB` (decimal units) or `64MiB` (binary units)."""
+"""Sizes in whole bytes, written `100GB` (decimal units) or `64MiB` (binary units)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic import BeforeValidator, WithJsonSchema
 from tidegate_core.language.values.problems import refused
 
 EXACT_FLOAT_MAX = 2**53
-"""Beyond it a float stands for several whole numbers."""
+"""Largest whole number up to which a float is exact."""
 LARGEST_SIZE_BYTES = 2**63 - 1
-"""What a signed 64-bit number holds: the counters of every store and of Spark."""
+"""Largest signed 64-bit number, the limit of counters in stores and in Spark."""
 
 _UNITS: dict[str, int] = {
     **{f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGTPE", start=1)},
@@ -26,7 +26,7 @@ def parse_size(text: str) -> int:
     """Returns the bytes of a size's text.
 
     Raises:
-        ValueError: Not a size, or more than 63 bits hold.
+        ValueError: The text is no size, or the size exceeds 63 bits.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
@@ -38,7 +38,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """Returns the shortest exact text: `64MiB`, `100GB`, else plain bytes such as `1001B`."""
+    """Returns the shortest exact text, such as `64MiB`, `100GB` or `1001B`."""
     if size == 0:
         return "0B"
     exact = [(size // unit, name) for name, unit in _UNITS.items() if size % unit == 0]
@@ -47,7 +47,7 @@ def format_size(size: int) -> str:
 
 
 def whole_of(value: Any) -> Any:
-    """Returns the whole number that a fraction of nothing is, as writers of JSON that know only floats write it: `20.0`; else the value as it is."""
+    """Returns 20 for the float 20.0, which some JSON writers send for a whole number; returns other values unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT_FLOAT_MAX else value
 
 
@@ -70,4 +70,4 @@ SizeField = Annotated[
     BeforeValidator(_size_of),
     WithJsonSchema({"type": ["integer", "string"], "minimum": 0, "examples": [1048576, "64MiB"]}),
 ]
-"""A size as a field of a document: a number of bytes or a text with a unit; stored as the number."""
+"""A size as a field: a number of bytes or a text with a unit; stored as the number."""

@@ -1,6 +1,6 @@
-"""The closed lists of states (SEMANTICS 0), as they are stored and shown.
+"""Closed lists of words: states of jobs and runs, outcomes in the ledger, and modes of suspend, resume and update.
 
-Words that say what becomes of what is pending when a schedule is suspended, resumed or updated (SEMANTICS 10, 12).
+The words are stored and shown as they are here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 
 class JobState(StrEnum):
-    """Where an occurrence in the making stands; it ends in a `Disposition`."""
+    """State of a job. A job ends in a `Disposition`."""
 
     PENDING_TRIGGER = "pending_trigger"
     PENDING_CONSTRAINT = "pending_constraint"
@@ -18,7 +18,7 @@ class JobState(StrEnum):
 
 
 class RunState(StrEnum):
-    """Where a run stands. `closed` is a run that was ended before the start gate and never ran."""
+    """State of a run. A `closed` run was ended before the start gate: its program never ran."""
 
     SUBMITTING = "submitting"
     SUBMITTED = "submitted"
@@ -32,7 +32,7 @@ class RunState(StrEnum):
 
     @property
     def is_before_gate(self) -> bool:
-        """Whether the program has certainly not begun: such a run can still be closed."""
+        """Whether the program has certainly not started. Such a run can still be closed."""
         return self in {RunState.SUBMITTING, RunState.SUBMITTED}
 
     @property
@@ -41,7 +41,7 @@ class RunState(StrEnum):
 
 
 class Disposition(StrEnum):
-    """How an occurrence ended in the ledger."""
+    """Outcome of an occurrence in the ledger."""
 
     LAUNCHED = "launched"
     DELIVERED = "delivered"
@@ -58,7 +58,7 @@ def disposition_text(disposition: Disposition, reason: str = "") -> str:
     """Returns the ledger's text, such as `cancelled/schedule_deleted`.
 
     Raises:
-        ValueError: What did not happen has no reason, against invariant I1.
+        ValueError: The disposition needs a reason and has none. Every occurrence without a run has a reason in the ledger.
     """
     if disposition in NEEDS_REASON and not reason:
         raise ValueError(f"{disposition} needs a reason")
@@ -66,16 +66,22 @@ def disposition_text(disposition: Disposition, reason: str = "") -> str:
 
 
 SuspendMode: TypeAlias = Literal["drop", "drain", "hold", "freeze"]
-"""`drop`: what waits is cancelled, events meanwhile are ignored. `drain`: what waits may still launch, nothing new comes.
-`hold`: all goes on but admissions, and what is satisfied is parked. `freeze`: what waits is kept, nothing new comes."""
+"""Modes of a suspension.
+
+`drop`: waiting jobs are cancelled, and events during the suspension are ignored. `drain`: waiting jobs may still start; no new
+occurrences are created. `hold`: only admissions stop; satisfied jobs are parked. `freeze`: waiting jobs are kept; no new
+occurrences are created."""
 
 Backlog: TypeAlias = Literal["all", "last", "coalesce", "none"]
-"""What a resume lets go on of what came due meanwhile."""
+"""Occurrences of the suspended span that a resume continues or creates."""
 
 OnUpdate: TypeAlias = Literal["keep_due", "restart", "carry", "finish_old", "finish_admitted"]
-"""`keep_due`: due occurrences of a time trigger keep their jobs, bound to the new version; all else that is pending is discarded.
-`restart`: all that is pending is discarded. `carry`: it stays and is bound to the new version. `finish_old`: its jobs complete under the
-version that made them. `finish_admitted`: as `keep_due`, and runs that were admitted start under the version that admitted them."""
+"""Rules for pending jobs and evidence when a definition is replaced.
+
+`keep_due`: due occurrences of a time trigger keep their jobs, bound to the new version; all other pending work is discarded.
+`restart`: all pending work is discarded. `carry`: pending work stays and is bound to the new version. `finish_old`: jobs
+complete under the version that created them. `finish_admitted`: as `keep_due`, and admitted runs start under the version that
+admitted them."""
 KEEPS_DUE: Final[frozenset[OnUpdate]] = frozenset({"keep_due", "finish_admitted"})
 FOR_PROGRAMS: Final[frozenset[OnUpdate]] = frozenset({"carry", "finish_old", "finish_admitted"})
-"""Those that say something of jobs and runs, which schedules that send messages have none of."""
+"""Modes about jobs and runs. A schedule that sends messages has neither."""

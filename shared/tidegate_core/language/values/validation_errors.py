@@ -1,6 +1,7 @@
-"""From pydantic's errors to problems: field paths as users know them, what was probably meant, and what is only planned.
+"""Translates pydantic's errors into problems, with the field's path, hints for typing errors, and planned features.
 
-Walks the model along an error's location, because that is where a discriminated union's tags hide among the fields.
+A location of pydantic contains the tags of discriminated unions among the fields. So `problems_of` follows the location
+through the model and drops the tags.
 """
 
 from __future__ import annotations
@@ -29,12 +30,20 @@ from tidegate_core.language.values.problems import (
 )
 
 MAX_EXPLAINED = 2 * MAX_PROBLEMS
-"""Errors that are put into words: some of them only follow from others and are left out."""
+"""Errors that are translated. Errors that only follow from another error are then left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an error's location leads: the path for users, and what the model says about it."""
+    """Place in a model to which an error's location leads.
+
+    Attributes:
+        path: Path for users.
+        owner: Model that has the field.
+        field: Name of the field in documents.
+        annotation: Type of the value at this place.
+        metadata: Notes of the type's `Annotated`.
+    """
 
     path: str
     owner: type[Document] | None = None
@@ -52,17 +61,23 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
+    """Problem of one error.
+
+    Attributes:
+        problem: Problem to report.
+        hides: Path of a part that belongs to a planned feature; its other problems are not reported.
+    """
+
     problem: Problem
     hides: str | None = None
-    """Path of a part whose other problems are noise, because all of it is only planned."""
 
 
 def problems_of(error: ValidationError, model: type[Document]) -> tuple[Problem, ...]:
-    """Returns an error's first problems, each with its field's path, without those that only follow from another.
+    """Returns the first problems of an error, without the problems that only follow from another problem.
 
     Args:
-        error: What validating some input as `model` raised.
-        model: The model that the error's locations start from.
+        error: Error that the validation of an input as `model` raised.
+        model: Model from which the error's locations start.
     """
     errors = error.errors(include_url=False)[:MAX_EXPLAINED]
     found = (_finding(details, _place(model, details["loc"])) for details in errors)
@@ -77,7 +92,7 @@ def problems_of(error: ValidationError, model: type[Document]) -> tuple[Problem,
 
 
 def joined(path: str, field: str) -> str:
-    """Returns a path one step deeper; indexes come with their brackets. A step may be the sender's and of any length."""
+    """Returns the path with one more step. An index has its brackets. A step by the sender may be long and is cut."""
     field = shortened(field)
     if not path or not field:
         return path or field
@@ -106,7 +121,7 @@ def _one_deeper(place: _Place, step: int | str) -> _Place:
         items = get_args(annotation)
         return _Place(place.at(f"[{step}]"), place.owner, place.field, items[0] if items else None)
     if get_origin(annotation) is dict:
-        # pydantic marks a fault of the key itself with one more step.
+        # pydantic marks an error of the key itself with one more step.
         return place if step == "[key]" else _Place(place.at(step), place.owner, place.field, get_args(annotation)[1])
     if _is_union(annotation):
         return _Place(place.path, place.owner, place.field, _member(annotation, step), metadata)
@@ -122,7 +137,7 @@ def _is_union(annotation: Any) -> bool:
 
 
 def _unwrapped(annotation: Any, metadata: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """Takes `Annotated[...]` and `... | None` off, and keeps the notes."""
+    """Removes `Annotated[...]` and `... | None` from a type, and returns the notes of the annotations as well."""
     for _ in range(8):
         if get_origin(annotation) is Annotated:
             annotation, *notes = get_args(annotation)
@@ -136,7 +151,7 @@ def _unwrapped(annotation: Any, metadata: tuple[Any, ...]) -> tuple[Any, tuple[A
 
 
 def _kinds(annotation: Any) -> dict[str, type[Document]]:
-    """Returns the members of a discriminated union by their tag."""
+    """Returns the members of a discriminated union by tag."""
     members: dict[str, type[Document]] = {}
     for member in get_args(annotation):
         if isinstance(member, type) and issubclass(member, Document) and "type" in member.model_fields:
@@ -180,7 +195,7 @@ def _finding(details: ErrorDetails, place: _Place) -> _Finding | None:
         case "tuple_type" | "list_type":
             return _Finding(Problem(place.path, "is not a list", "write it in brackets, also a single entry: [...]"))
         case _:
-            # A fault of a mapping's key is told at the mapping: the key itself may be empty.
+            # An error of a mapping's key is reported for the mapping: the key itself may be empty.
             subject = "has a name that " if details["loc"][-1:] == ("[key]",) else ""
             words = plain_words(details["type"], details["msg"], _as_written(context, place))
             is_text_of_number = details["type"] == "int_type" and isinstance(given, str)
@@ -189,7 +204,7 @@ def _finding(details: ErrorDetails, place: _Place) -> _Finding | None:
 
 
 def _plain_number_hint(text: str) -> str:
-    """Returns how a number has to be written, where its text is one: YAML takes `010` and `1_000` for texts."""
+    """Returns how to write a number that YAML read as a text, such as `010` or `1_000`; empty if the text is no number."""
     digits = text.strip().replace("_", "")
     if not digits.isdecimal():
         return ""
@@ -198,7 +213,7 @@ def _plain_number_hint(text: str) -> str:
 
 
 def _example_of(place: _Place) -> str:
-    """Returns what could stand where nothing does, from the example of the document around it."""
+    """Returns a hint for a missing field, from the example of its document."""
     example = None if place.owner is None else place.owner.EXAMPLE.get(place.field)
     return "" if example is None else f"such as {place.field}: {_sketch(example)}"
 
@@ -220,7 +235,7 @@ def _first_field_of(annotation: Any) -> str:
 
 
 def _as_written(bounds: Mapping[str, Any], place: _Place) -> Mapping[str, Any]:
-    """Returns an error's bounds as people write them in the field."""
+    """Returns the bounds of an error in the field's notation, such as durations with units."""
     if is_read_as_duration(place.metadata):
         return {name: format_duration(bound) if bound else bound for name, bound in bounds.items()}
     return {name: f"{bound:g}" if isinstance(bound, float) else bound for name, bound in bounds.items()}
@@ -230,7 +245,7 @@ def _wrong_length(place: _Place, context: Mapping[str, Any], given: Any) -> _Fin
     least, most = context.get("min_length"), context.get("max_length")
     length = len(given) if isinstance(given, list | tuple | dict) else context["actual_length"]
     if least is not None and length >= least:
-        # Long enough as it was given: faulty items were taken out, and they have been told.
+        # The input was long enough. Its faulty items were removed, and each of them is reported.
         return None
     bound = f"at least {least} are needed" if least is not None else f"at most {most} are allowed"
     things = "characters" if isinstance(given, str) else "entries"
@@ -262,7 +277,7 @@ def _unknown_value(place: _Place, given: Any) -> _Finding:
     table = place.owner.PLANNED_VALUES.get(place.field, {}) if place.owner is not None else {}
     entry = table.get(given, table.get("*")) if isinstance(given, str) else None
     if entry is not None and isinstance(given, str):
-        # What a kind of a later version has for fields is not this version's to judge.
+        # This version does not know the fields of a planned kind, so their problems are not reported.
         return _planned(place.path, given, entry, hides=place.parent if place.field in {"type", "kind"} else None)
     choices = _choices(place.annotation)
     guess = nearest(given, choices) if isinstance(given, str) else None
@@ -288,7 +303,7 @@ def _shown(value: Any) -> str:
 
 
 def _is_scalar(value: Any) -> bool:
-    """Whether YAML may have read a text as something else: 10:00 and 1.0 as numbers, `no` as false."""
+    """Whether YAML may have read a text as this value: it reads 10:00 and 1.0 as numbers, and `no` as false."""
     return isinstance(value, bool | int | float)
 
 
@@ -314,7 +329,7 @@ _WORDS = {
     "enum": "is not one of: {expected}",
     "literal_error": "is not one of: {expected}",
 }
-"""What pydantic's kinds of errors are called here; each follows the name of a field."""
+"""Clauses about a field, by pydantic's type of error."""
 _HINTS = {
     "is empty": "write something, or leave it out",
     "is not a number": "write it without quotes, such as 0.85",
@@ -323,12 +338,12 @@ _HINTS = {
 
 
 def plain_words(kind: str, message: str, context: Mapping[str, Any]) -> str:
-    """Returns one of pydantic's errors as a clause about the field.
+    """Returns an error of pydantic as a clause about the field.
 
     Args:
-        kind: Its type, such as `int_parsing`.
-        message: Its own text, for kinds that have no words here.
-        context: Its `ctx`, the bounds for example.
+        kind: Type of the error, such as `int_parsing`.
+        message: Message of pydantic, for types that are not in `_WORDS`.
+        context: Values of the error, such as bounds (pydantic's `ctx`).
     """
     if kind == "string_pattern_mismatch":
         return WORDING.get(context["pattern"], f"does not match {context['pattern']}")

@@ -1,1 +1,1 @@
-"""Triggers that combine others: all of, any of, at least."""
+"""Triggers that combine others: `all_of`, `any_of` and `at_least`."""

@@ -1,4 +1,4 @@
-"""Trigger on several others: fires when each of them is satisfied, optionally for one data partition at a time."""
+"""The trigger `all_of`: fires when all of its triggers are satisfied, optionally per data partition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_TIMEOUT_MS = 24 * 3_600_000
 
 
 class AllOfTrigger(CompositeTrigger):
-    """Fires when all of `triggers` are satisfied; its time-out is 24 h unless it says otherwise."""
+    """Fires when all of `triggers` are satisfied. The default time-out is 24 h."""
 
     EXAMPLE: ClassVar = {
         "type": "all_of",

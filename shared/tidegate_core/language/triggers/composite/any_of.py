@@ -1,4 +1,4 @@
-"""Trigger on one of several others: fires when any of them is satisfied."""
+"""The trigger `any_of`: fires when one of its triggers is satisfied."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidegate_core.language.values.problems import refused
 
 
 class AnyOfTrigger(CompositeTrigger):
-    """Fires when one of `triggers` is satisfied. It has no time-out unless it says so: rare feeds add up.
+    """Fires when one of `triggers` is satisfied. By default it has no time-out, so that events of rare sources add up.
 
     Attributes:
-        or_mode: `one`: what is satisfied before the job starts shares that job; `each`: one job for each of `triggers` that
-            is satisfied, and for each run that a `run_status` among them waits for.
+        or_mode: Number of jobs. `one`: all triggers that are satisfied before the job starts share it. `each`: one job for
+            each satisfied trigger, and for each run that a `run_status` among them counts.
     """
 
     EXAMPLE: ClassVar = {
@@ -38,7 +38,7 @@ class AnyOfTrigger(CompositeTrigger):
     @model_validator(mode="after")
     def _no_job_of_a_tick_alone(self) -> Self:
         if self.or_mode == "each" and any(isinstance(leaf, TickLeaf) for leaf in self.leaves()):
-            hint = "leave or_mode out, or make a schedule of its own for the instants"
+            hint = "leave or_mode out, or make a separate schedule for the instants"
             raise refused("would make a job of each instant alone", field="or_mode", hint=hint)
         return self
 
@@ -68,7 +68,7 @@ class AnyOfTrigger(CompositeTrigger):
         return [*group, str(place), *([own] if own else [])]
 
     def _branch_of(self, leaf: int) -> tuple[int, object]:
-        """Returns which of `triggers` the leaf belongs to."""
+        """Returns the child to which a leaf belongs, with its index."""
         end = 0
         for place, child in enumerate(self.triggers):
             end += len(child.leaves())

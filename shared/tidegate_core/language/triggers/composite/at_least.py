@@ -1,4 +1,4 @@
-"""Trigger on some of several others: fires when k of them are satisfied."""
+"""The trigger `at_least`: fires when `k` of its triggers are satisfied."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tidegate_core.language.values.problems import refused
 
 
 class AtLeastTrigger(CompositeTrigger):
-    """Fires when `k` of `triggers` are satisfied, whichever; its time-out is 24 h unless it says otherwise.
+    """Fires when any `k` of `triggers` are satisfied. The default time-out is 24 h.
 
     Attributes:
-        k: 1 to as many as there are.
+        k: Number of triggers that are needed, from 1 to their number.
     """
 
     EXAMPLE: ClassVar = {

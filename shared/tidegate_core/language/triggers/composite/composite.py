@@ -1,8 +1,7 @@
-"""Pairing by the day: evidence of one local day never meets another's (SEMANTICS 6.4).
+"""Base class of composite triggers: a tree of triggers, evaluated over the counts of its leaves.
 
-What composites share: a tree of triggers, folded over the counts of its leaves (SEMANTICS 6).
-
-The outermost one keeps the evidence, so what is said about evidence (pairing, time-out) stands there only.
+The outermost composite has the evidence. So only it may have the fields about evidence, such as `correlate`, `window` and
+`timeout`.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
 class PairingWindow(Document):
-    """Tumbling windows by append time.
+    """Pairs evidence by local day: events of different days, by append time, never meet.
 
     Attributes:
-        every: `day`: from midnight to midnight, so of 23, 24 or 25 hours.
-        zone: Whose midnight.
+        every: Length of the window. `day`: from midnight to midnight, so 23, 24 or 25 hours.
+        zone: Zone of the midnights.
     """
 
     EXAMPLE: ClassVar = {"every": "day", "zone": "Europe/Rome"}
@@ -60,7 +59,7 @@ class PairingWindow(Document):
         return date.fromordinal(_EPOCH_ORDINAL + self._day_of(at)).isoformat()
 
     def end_of(self, at: Instant) -> Instant:
-        """Returns the first instant after `at` whose local date is a later one, wherever a clock change puts midnight."""
+        """Returns the first instant after `at` with a later local date. A clock change may move midnight."""
         zone = zone_named(self.zone)
         next_day = (self._day_of(at) + 1) * _DAY_SECONDS
         segment = zone.segment_at(at // 1000)
@@ -91,17 +90,17 @@ _POLICIES = planned(
 
 
 class CompositeTrigger(EventTrigger, ABC):
-    """Several triggers that meet in one.
+    """A trigger that combines several triggers.
 
     Attributes:
-        triggers: 2 to 50 triggers, 50 leaves in all, 5 levels deep.
-        correlate: `data_partition`: one state per value, so that a day's flights meet the same day's weather.
-        window: One state per day of this zone, by append times; what has not met by midnight does not meet.
-        timeout: Counted from the first latch that holds.
-        on_timeout: `abort`: the evidence is given up, with a ledger row; `partial`: it fires with what is there; `wait`: only
-            latches end, by their `ttl`.
-        at_least_every: A job is made at the latest this long after the last one, by hand or not, with what is there.
-        allow_empty: Also when nothing came.
+        triggers: List of 2 to 50 triggers, with at most 50 leaves and 5 levels in all.
+        correlate: Value that pairs evidence. `data_partition`: the flights of a day meet only the weather of the same day.
+        window: Window that pairs evidence: one state per day of its zone, by append time. Evidence ends at midnight.
+        timeout: Time from the first latch that holds until `on_timeout` applies.
+        on_timeout: Outcome at the time-out. `abort`: the evidence is dropped, with a ledger row. `partial`: it fires with
+            what is latched. `wait`: nothing; only latches end, by their `ttl`.
+        at_least_every: Longest time between two jobs: after it a job is created with the events so far. Manual jobs count too.
+        allow_empty: Whether such a job is created without any event as well.
     """
 
     PLANNED_FIELDS: ClassVar = {
@@ -117,7 +116,7 @@ class CompositeTrigger(EventTrigger, ABC):
 
     take: ClassVar[Take] = "all"
     MAY_OPEN_BY_TICK: ClassVar[bool] = False
-    """Whether all of its children are needed, so that each tick of one can wait for the others."""
+    """Whether all children are needed, so that each tick of one child can open evidence that waits for the others."""
 
     triggers: Children
     correlate: Correlate | None = None
@@ -153,11 +152,11 @@ class CompositeTrigger(EventTrigger, ABC):
             raise refused("time stands directly in the outermost all_of only", field=f"{path}.driver", hint=hint)
         others = [other for other, leaf in paths if leaf.OF_TIME and other != path]
         if others:
-            hint = "make one of type times, or a schedule of its own for each"
-            raise refused("is a second trigger of time beside driver: time", field=f"{others[0]}.type", hint=hint)
+            hint = "make one of type times, or a separate schedule for each"
+            raise refused("is a second time trigger next to driver: time", field=f"{others[0]}.type", hint=hint)
         if self.window is not None:
-            hint = "each instant has a state of its own already"
-            raise refused("has no place beside driver: time", field="window", hint=hint)
+            hint = "take it out: each instant already has separate evidence"
+            raise refused("has no effect with driver: time", field="window", hint=hint)
         return self
 
     @model_validator(mode="after")
@@ -171,7 +170,7 @@ class CompositeTrigger(EventTrigger, ABC):
 
     @property
     def has_one_state(self) -> bool:
-        """Whether all that comes meets in one piece of evidence."""
+        """Whether all events of the schedule belong to the same evidence."""
         return self.correlate is None and self.window is None and not self.opens_by_tick
 
     @property
@@ -185,7 +184,7 @@ class CompositeTrigger(EventTrigger, ABC):
                 if not leaf.PAIRS:
                     raise refused("does not meet by value", field=f"{path}.type", hint="take correlate out")
                 if leaf.needed != 1:
-                    # One value is one data partition: a second one of the same value can never come.
+                    # A value is one data partition, so a second data partition of the same value cannot come.
                     raise refused(
                         "has to be 1 with correlate: data_partition",
                         field=f"{path}.{leaf.COUNT_FIELD}",
@@ -198,12 +197,12 @@ class CompositeTrigger(EventTrigger, ABC):
         return 1 + max(child.depth if isinstance(child, CompositeTrigger) else 1 for child in self.triggers)
 
     def outermost_fields(self) -> tuple[str, ...]:
-        """Returns the fields that only the outermost trigger may have and that say something here."""
+        """Returns the fields of this trigger that are set and that only the outermost trigger may have."""
         known = type(self).model_fields
         return tuple(name for name in _OUTERMOST if getattr(self, name) != known[name].get_default())
 
     def paths(self) -> list[tuple[str, LeafTrigger]]:
-        """Returns each leaf with its path from here, in the order of `leaves`."""
+        """Returns each leaf with its path within this trigger, in the order of `leaves`."""
         found: list[tuple[str, LeafTrigger]] = []
         for place, child in enumerate(self.triggers):
             here = f"triggers[{place}]"
@@ -225,7 +224,7 @@ class CompositeTrigger(EventTrigger, ABC):
         return sum(child.is_satisfied_by(own) for child, own in self._shared_out(counts)) >= self.children_needed
 
     def _shared_out(self, counts: Sequence[int]) -> Iterator[tuple[EventTrigger, Sequence[int]]]:
-        """Returns each child with the counts of its leaves."""
+        """Yields each child with the counts of its leaves."""
         sizes = [len(child.leaves()) for child in self.triggers]
         if len(counts) != sum(sizes):
             raise ValueError(f"{len(counts)} counts: longer or shorter than {sum(sizes)} leaves")
@@ -235,7 +234,7 @@ class CompositeTrigger(EventTrigger, ABC):
 
     @abstractmethod
     def _combined(self, shortfalls: Sequence[str | None]) -> str | None:
-        """Returns what is missing, given what each child misses."""
+        """Returns what the composite misses, from what each child misses."""
 
     @property
     @abstractmethod
@@ -252,8 +251,8 @@ class CompositeTrigger(EventTrigger, ABC):
         return tuple(ttl for child in self.triggers for ttl in child.ttls(given))
 
     def terms(self, first_at: Instant) -> Terms:
-        # A latch that outlives a time-out which ends the wait has nothing to wait for, and one that ends before it by a
-        # default would take the time-out's word away.
+        # If the time-out ends the wait, latches hold until then by default. A shorter default would drop them before the
+        # time-out can apply; a longer one has no use.
         together = self.timeout if self.on_timeout != "wait" else None
         return Terms(
             ttls=self.ttls(together if self.waits_for_others else None),
@@ -266,17 +265,17 @@ class CompositeTrigger(EventTrigger, ABC):
         parts = self._group(leaf, event, at)
         if not parts:
             return ""
-        # One value stands for itself, as it always has; several as a list, which no value can be mistaken for.
+        # A single value is the key itself, as in older stored evidence. Several values become a JSON list, to be unambiguous.
         return parts[0] if self.correlate and len(parts) == 1 else _as_list(parts)
 
     def terms_of_instance(self, tick: Instant) -> Terms:
-        """Returns the deadlines of what a tick has opened (`driver: time`)."""
-        # What it has holds as long as it is open: nothing of it goes back.
+        """Returns the deadlines of the evidence that a tick has opened (`driver: time`)."""
+        # Its latches hold as long as it is open: they do not return to the evidence for the next tick.
         ends_at = None if self.on_timeout == "wait" or self.timeout is None else tick + self.timeout
         return Terms(ttls=(None,) * len(self.leaves()), on_timeout=self.on_timeout, ends_at=ends_at)
 
     def terms_before_tick(self) -> Terms:
-        """Returns how long that holds which waits for the next tick (`driver: time`)."""
+        """Returns the deadlines of the evidence that waits for the next tick (`driver: time`)."""
         return Terms(ttls=self.terms(0).ttls, from_first_read=True)
 
     def group_of_tick(self, at: Instant) -> str:

@@ -1,6 +1,6 @@
-"""What a composite may consist of: each kind of trigger that counts events, time triggers as latches, and composites again.
+"""The union of triggers inside a composite, and the trigger that remains when upstream schedules are deleted.
 
-What is left of a trigger when schedules that it waits for are deleted: OR is pruned, AND ends (row CD-017).
+A composite may contain event triggers, time triggers as leaves that ticks latch, and other composites.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ Node: TypeAlias = Annotated[
 Children: TypeAlias = Annotated[tuple[Node, ...], Field(min_length=2), AtMost(MAX_LEAVES)]
 
 for _composite in (AllOfTrigger, AnyOfTrigger, AtLeastTrigger):
-    # A composite consists of composites: only here are all of them known.
+    # A composite may contain composites, and all of their classes are known only here.
     _composite.model_rebuild(_types_namespace={"Children": Children})
 
 
 def without(trigger: EventTrigger, namespace: str, gone: AbstractSet[str]) -> EventTrigger | None:
-    """Returns the trigger without the schedules that are gone, or None when it can never fire any more.
+    """Returns the trigger without leaves for deleted schedules, or None if the trigger can never fire any more.
 
-    A composite of which one child is left is that child.
+    A composite with a single remaining child becomes that child.
 
     Args:
-        trigger: As it was written.
-        namespace: The schedule's own.
-        gone: `<ns>/<name>` of the deleted schedules.
+        trigger: Trigger as defined.
+        namespace: Namespace of the schedule.
+        gone: Deleted schedules, as `<ns>/<name>`.
     """
     if isinstance(trigger, RunStatusTrigger):
         return None if trigger.upstream_ref(namespace) in gone else trigger

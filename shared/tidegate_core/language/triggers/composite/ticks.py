@@ -1,12 +1,8 @@
-"""A time trigger among others: each of its instants is a tick, which latches it as an event would (SEMANTICS 6.5).
+"""Time leaves of composites, and the order of their ticks.
 
-A tick is an event that nobody has to send. It holds for its `ttl` and is consumed by the job that it helps to make; further
-ones before that change nothing.
-
-
-The ticks of a composite: which instants latch which of its leaves, in their order (SEMANTICS 6.5).
-
-Pure, as all that a time trigger says: what a tick latches follows from the definition and a cursor, whoever asks and whenever.
+Each instant of a time leaf is a tick, which latches the leaf as an event would, without a producer. A latch holds for its
+`ttl`, and the job that it helps to create consumes it; further ticks before that change nothing. The ticks follow from the
+definition and a cursor, so every caller gets the same ones at any time.
 """
 
 from __future__ import annotations
@@ -36,12 +32,12 @@ class TickLeaf(LeafTrigger, TimeTrigger, ABC):
     """A leaf that an instant latches.
 
     Attributes:
-        max_fires: Its ticks in one version of the schedule; then it latches no more.
-        flexible: Of a trigger that makes jobs by itself.
-        driver: `data`: a tick is a latch among the others. `time`: each tick opens an instance of its own, which waits for what
-            else stands in the `all_of`.
-        ttl: How long a tick holds: inside of `all_of` and `at_least` as long as the time-out, 24 h where that ends nothing; in
-            `any_of` for ever.
+        max_fires: Number of ticks of one version of the schedule; then the leaf latches no more.
+        flexible: Not allowed here; only a trigger outside of composites may have it.
+        driver: Effect of a tick. `data`: it sets a latch like an event. `time`: each tick opens separate evidence, which
+            waits for the other triggers of the `all_of`.
+        ttl: Time for which a tick holds. The default in `all_of` and `at_least` is the time-out, or 24 h if the time-out does
+            not end the wait; in `any_of` for ever.
     """
 
     LATER_FIELDS: ClassVar = frozenset({"driver"})
@@ -58,10 +54,10 @@ class TickLeaf(LeafTrigger, TimeTrigger, ABC):
     def _only_latches(self) -> Self:
         if self.flexible is not None:
             hint = "take it out; jobs are delayed by a constraint"
-            raise refused("is of a trigger that makes jobs by itself", field="flexible", hint=hint)
+            raise refused("is for a trigger outside of composites only", field="flexible", hint=hint)
         if self.driver == "time" and self.ttl is not None:
-            hint = "an instance ends with the timeout of the all_of"
-            raise refused("is of a latch, and with driver: time it is none", field="ttl", hint=hint)
+            hint = "take it out: the evidence of a tick ends with the timeout of the all_of"
+            raise refused("has no effect with driver: time, which sets no latch", field="ttl", hint=hint)
         return self
 
     @property
@@ -71,7 +67,7 @@ class TickLeaf(LeafTrigger, TimeTrigger, ABC):
     @property
     @abstractmethod
     def words(self) -> str:
-        """What it is, in a few words."""
+        """Short description of the leaf, for users."""
 
     @property
     def needed(self) -> int:
@@ -81,7 +77,7 @@ class TickLeaf(LeafTrigger, TimeTrigger, ABC):
         return Terms(ttls=self.ttls(None))
 
     def event_key(self, namespace: str) -> str:
-        return ""  # Nobody announces it.
+        return ""  # No event announces a tick.
 
     def accepts(self, event: Fact, namespace: str) -> str | None:
         return None
@@ -94,7 +90,7 @@ class TickLeaf(LeafTrigger, TimeTrigger, ABC):
 
 
 class CronLeaf(TickLeaf, CronTrigger):
-    """Is latched at the times of `expression` on the wall clock of `zone`."""
+    """A tick comes at each time of `expression` on the wall clock of `zone`."""
 
     EXAMPLE: ClassVar = {"type": "cron", "expression": "0 8 * * *", "zone": "Europe/Rome"}
 
@@ -102,7 +98,7 @@ class CronLeaf(TickLeaf, CronTrigger):
     def _no_macro_of_a_period(self) -> Self:
         if self.is_every_macro:
             hint = "write {type: every, period: ...}"
-            raise refused("is a period, and no expression among other triggers", field="expression", hint=hint)
+            raise refused("is a period, which needs type every inside a composite", field="expression", hint=hint)
         return self
 
     @property
@@ -111,7 +107,7 @@ class CronLeaf(TickLeaf, CronTrigger):
 
 
 class EveryLeaf(TickLeaf, EveryTrigger):
-    """Is latched at each multiple of a period."""
+    """A tick comes at each multiple of a period."""
 
     EXAMPLE: ClassVar = {"type": "every", "period": "4h", "ttl": "2h"}
 
@@ -123,7 +119,7 @@ class EveryLeaf(TickLeaf, EveryTrigger):
 
 
 class AtLeaf(TickLeaf, AtTrigger):
-    """Is latched once, at `instant`."""
+    """A single tick comes at `instant`."""
 
     EXAMPLE: ClassVar = {"type": "at", "instant": "2026-12-24T18:00:00Z", "ttl": "none"}
 
@@ -133,7 +129,7 @@ class AtLeaf(TickLeaf, AtTrigger):
 
 
 class TimesLeaf(TickLeaf, TimesTrigger):
-    """Is latched at each instant of its specs."""
+    """A tick comes at each instant of its specs."""
 
     EXAMPLE: ClassVar = {
         "type": "times",
@@ -149,23 +145,24 @@ class TimesLeaf(TickLeaf, TimesTrigger):
 
 
 TICKS_TAKEN_MAX = 500
-"""In one decision: a cron expression costs some 20 µs each, and the lane has others to serve. So many pass only in an outage."""
+"""Ticks of one decision. A tick of a cron expression costs about 20 µs, and the shard writer has other work. Only an outage
+accumulates so many ticks."""
 
 
 class Tick(NamedTuple):
-    """An instant, and the place of the leaf that it latches."""
+    """An instant, and the index of the leaf that it latches."""
 
     at: Instant
     leaf: int
 
 
 class Walk(NamedTuple):
-    """How far a walk came.
+    """Result of a walk over ticks.
 
     Attributes:
-        ticks: In their order; of each instant all or none.
-        following: The next one, due or not, or how far it was searched: for one that is due another walk is to begin there.
-        counted: Ticks of each time leaf, those of before included, for `max_fires`.
+        ticks: Ticks in order; for each instant all ticks or none.
+        following: Next tick, due or not, or the bound of the search. If it is due, the caller walks again from there.
+        counted: Number of ticks of each time leaf, including earlier walks, for `max_fires`.
     """
 
     ticks: list[Tick]
@@ -175,12 +172,12 @@ class Walk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """The instants of a trigger's time leaves.
+    """The ticks of a trigger's time leaves.
 
     Attributes:
-        leaves: With their places.
-        identity: The schedule's own id.
-        counted: How many of each have been; empty: none.
+        leaves: Time leaves with their index.
+        identity: Id of the schedule.
+        counted: Number of past ticks of each leaf; empty if there were none.
     """
 
     leaves: tuple[tuple[int, TickLeaf], ...]
@@ -188,18 +185,18 @@ class Ticks:
     counted: tuple[int, ...] = ()
 
     def first_from(self, instant: Instant) -> Next:
-        """Returns the first tick at an instant or after it, of whichever leaf, or how far it was searched."""
+        """Returns the first tick of any leaf at or after an instant, or the bound of the search."""
         return self.walk(instant, instant - 1).following
 
     def walk(self, first: Instant, through: Instant) -> Walk:
-        """Walks the ticks `first <= at <= through`, about 500 of them at most."""
+        """Returns the ticks `first <= at <= through`, about 500 at most."""
         counted = list(self.counted or [0] * len(self.leaves))
-        # Each leaf has steps of its own: all of them come further, else the cursor, which is one, would not.
+        # Each leaf has its own steps. All leaves share one cursor, so it would stop if one of them got no further.
         searches = [Search.of_a_decision(len(self.leaves)) for _ in self.leaves]
         heads = [self._next(number, first - 1, counted, searches) for number in range(len(self.leaves))]
         found: list[Tick] = []
         while True:
-            # At one instant a bound comes first: with what may lie there, all or none of an instant are taken.
+            # At the same instant a bound precedes ticks: it may hide a tick there, and an instant is taken whole or not at all.
             following = min(heads, key=_order, default=NEVER)
             at = following.found
             if at is None or at > through or len(found) >= TICKS_TAKEN_MAX:
@@ -222,12 +219,12 @@ def _order(head: Next) -> tuple[Instant, bool]:
 
 
 def ticks_of(trigger: EventTrigger, identity: str, counted: tuple[int, ...] = ()) -> Ticks:
-    """Returns the ticks of a trigger; none come where none of its leaves is of time.
+    """Returns the ticks of a trigger; without time leaves it has none.
 
     Args:
-        trigger: Any that counts events.
-        identity: The schedule's own id.
-        counted: How many of each time leaf have been in this version; empty: none.
+        trigger: Any event trigger.
+        identity: Id of the schedule.
+        counted: Number of past ticks of each time leaf in this version; empty if there were none.
     """
     leaves = [(place, leaf) for place, leaf in enumerate(trigger.leaves()) if isinstance(leaf, TickLeaf)]
     return Ticks(tuple(leaves), identity, counted)

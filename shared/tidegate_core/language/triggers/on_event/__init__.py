@@ -1,1 +1,1 @@
-"""Triggers on events: data, status of runs, custom events."""
+"""Triggers on events: data events, states of runs, and custom events."""

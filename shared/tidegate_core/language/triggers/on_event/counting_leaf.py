@@ -1,7 +1,4 @@
-"""What leaves share that count events: what only a trigger by itself may say of the jobs that it makes.
-
-What the leaves share that count data events of one dataset: which events are meant, and what they are paired by.
-"""
+"""Base classes of leaves that count events, and of leaves that count data events of a dataset."""
 
 from __future__ import annotations
 
@@ -26,20 +23,20 @@ DEFAULT_MAX_SETTLE_MS = 24 * 3_600_000
 
 
 class CountingLeaf(LeafTrigger, ABC):
-    """A leaf that counts events of one kind about one thing. Alone it has no time-out: rare feeds add up.
+    """A leaf that counts events of one kind. Outside of composites it has no time-out, so that events of rare sources add up.
 
     Attributes:
-        take: `all`: the job takes what comes until it starts; `exactly_n`: the first that were needed, the rest is the next
-            job's.
-        max_wait: Fires this long after the first with what is there.
-        settle: Once satisfied it fires when nothing has come for so long.
-        max_settle: And at the latest this long after it was satisfied; 24 h.
+        take: Events for the job. `all`: all events until the job starts. `exactly_n`: the first needed ones; the next job
+            takes the rest.
+        max_wait: Longest time after the first event; then the trigger fires with the events so far.
+        settle: Quiet time without new events after which a satisfied trigger fires.
+        max_settle: Longest time between satisfaction and fire if events keep coming; 24 h by default.
     """
 
     PLANNED_FIELDS: ClassVar = PLANNED_FOR_EVENTS
     LATER_FIELDS: ClassVar = frozenset({"take", "allow_empty"})
     ALONE: ClassVar = ("take", "max_wait", "settle", "max_settle", "at_least_every", "allow_empty")
-    """Fields of a leaf that is the whole trigger: among others it would not be clear whose job they make."""
+    """Fields that a leaf may have only outside of composites: inside, it would be unclear which job they create."""
 
     take: Take = "all"
     max_wait: DurationField | None = Field(default=None, gt=0)
@@ -63,7 +60,7 @@ class CountingLeaf(LeafTrigger, ABC):
         return self
 
     def outermost_fields(self) -> tuple[str, ...]:
-        """Returns the fields that only a trigger by itself may have and that say something here."""
+        """Returns the fields of the leaf that are set and that only a trigger outside of composites may have."""
         known = type(self).model_fields
         return tuple(name for name in self.ALONE if getattr(self, name) != known[name].get_default())
 
@@ -81,7 +78,7 @@ PLANNED_FOR_DATA = {**PLANNED_FOR_EVENTS, **planned(PLATFORM, "source", "event_t
 
 
 class DatasetLeaf(CountingLeaf, ABC):
-    """A leaf that counts events of `dataset`; `created` by default, other kinds where they are asked for."""
+    """A leaf that counts data events of `dataset`: events of kind `created` by default, or those of `kinds`."""
 
     FIELD_HINTS: ClassVar = {"kind": "the field is called kinds", "filter": "the field is called where"}
 
@@ -95,7 +92,7 @@ class DatasetLeaf(CountingLeaf, ABC):
         if len(set(kinds)) != len(kinds):
             raise refused("names a kind twice", hint="keep one")
         if kinds == ("deleted",):
-            raise refused("only takes back what others have brought", hint="add created, or what else shall count")
+            raise refused("names only deleted, which counts nothing", hint="add created, or another kind that counts")
         return kinds
 
     def event_key(self, namespace: str) -> str:
@@ -106,7 +103,7 @@ class DatasetLeaf(CountingLeaf, ABC):
             return None
         if event.kind not in self.kinds:
             return None
-        # What is deleted may say less than what came: it takes back whatever was counted of it.
+        # A deletion may have fewer fields than the event of the creation, so no filter applies to it.
         meant = self.where is None or event.kind == "deleted" or self.where.holds_for(event)
         return self.key_of(event) if meant else None
 
@@ -118,9 +115,9 @@ class DatasetLeaf(CountingLeaf, ABC):
 
     @abstractmethod
     def key_of(self, event: DataPartitionEvent) -> str:
-        """Returns the entry that an event counts as."""
+        """Returns the key of the entry for an event."""
 
 
 def listed(*parts: str) -> str:
-    """Returns several texts as one that no others can be mistaken for."""
+    """Returns several texts as one unambiguous text."""
     return json.dumps(parts, separators=(",", ":"), ensure_ascii=False)

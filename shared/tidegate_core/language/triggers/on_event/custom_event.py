@@ -1,4 +1,4 @@
-"""Trigger on events of the users' own: fires once enough of them have come."""
+"""The trigger `event`: fires when enough custom events of users have arrived."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tidegate_core.language.values.document import Whole
 from tidegate_core.language.values.names import CustomEventType
 
 MAX_EVENTS = 10_000
-"""Fewer than data partitions: each may bring some data of its own into the job's context."""
+"""Most events of one job. The limit is lower than for data partitions, because each event may bring data into the job's context."""
 
 
 class CustomEventTrigger(CountingLeaf):
-    """Fires when `count` events called `name` have come since the last firing.
+    """Fires when `count` events of type `name` have arrived since the last fire.
 
     Attributes:
-        name: Their type, `custom.<name>`, of the schedule's namespace.
-        count: Distinct events needed; by their id, else by all that they say.
-        where: Which of them count.
+        name: Type of the events, `custom.<name>`, in the schedule's namespace.
+        count: Number of distinct events. Events without an id are distinct if their content differs.
+        where: Filter on the events.
     """
 
     EXAMPLE: ClassVar = {

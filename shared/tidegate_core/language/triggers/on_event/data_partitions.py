@@ -1,4 +1,4 @@
-"""Trigger on data: fires once enough new data partitions of a dataset have arrived."""
+"""The trigger `data_partitions`: fires when enough new data partitions of a dataset have arrived."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tidegate_core.language.triggers.on_event.counting_leaf import PLANNED_FOR_D
 from tidegate_core.language.values.document import PLATFORM, Whole, planned
 
 MAX_COUNT = 100_000
-"""Entries of one manifest."""
+"""Entries of one manifest, the list of a job's data partitions."""
 
 Unit: TypeAlias = Literal["partitions", "events", "files"]
 _WORDS: dict[Unit, str] = {"partitions": "data partitions", "events": "events", "files": "files"}
 
 
 class DataPartitionsTrigger(DatasetLeaf):
-    """Fires when `count` new data partitions of `dataset` arrived since the last firing.
+    """Fires when `count` new data partitions of `dataset` have arrived since the last fire.
 
     Attributes:
-        dataset: A dataset of the schedule's namespace.
-        count: How many are needed, up to the manifest's limit of 100,000.
-        unit: What is counted: distinct data `partitions`; `events`, each announcement; or `files`, each version of a data
-            partition, for sources that announce one file at a time.
-        kinds: What counts beside `created`; `deleted` takes back what an unstarted job has of that data partition.
-        where: Which events count.
+        dataset: Dataset of the schedule's namespace.
+        count: Number that is needed, up to the manifest's limit of 100,000.
+        unit: Unit of the count. `partitions`: distinct data partitions. `events`: every event. `files`: every version of a
+            data partition, for sources that announce each file.
+        kinds: Kinds of events that count. `deleted` removes the data partition from a job that has not started.
+        where: Filter on the events.
     """
 
     EXAMPLE: ClassVar = {"type": "data_partitions", "dataset": "flights.raw", "count": 3}
@@ -43,7 +43,7 @@ class DataPartitionsTrigger(DatasetLeaf):
 
     def key_of(self, event: DataPartitionEvent) -> str:
         if self.unit == "partitions":
-            # The data partition and not the event: one that is announced twice is still one (SEMANTICS 5.3).
+            # The key is the data partition, so that a second event about it does not count again.
             return event.data_partition
         if self.unit == "files":
             return listed(event.data_partition, event.version or "")

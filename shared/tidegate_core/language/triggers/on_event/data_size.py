@@ -1,4 +1,4 @@
-"""Trigger on data: fires once enough bytes or rows of a dataset have arrived, in however many data partitions."""
+"""The trigger `data_size`: fires when enough bytes or rows of a dataset have arrived, in any number of data partitions."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tidegate_core.language.values.sizes import LARGEST_SIZE_BYTES, SizeField, f
 
 
 class DataSizeTrigger(DatasetLeaf):
-    """Fires when `bytes` or `rows` of `dataset` have arrived since the last firing, as the events tell them.
+    """Fires when `bytes` or `rows` of `dataset` have arrived since the last fire, by the sizes in the events.
 
-    An event that does not say how much it brought counts nothing, and is in the manifest all the same. The same data
-    partition again counts as it was announced last; what was `appended` counts beside it.
+    An event without a size counts 0, but its data partition is in the manifest. A later event about the same data partition
+    replaces the earlier size; an event of kind `appended` adds to it.
 
     Attributes:
-        dataset: A dataset of the schedule's namespace.
-        bytes: How much is needed; or
-        rows: how many rows.
-        kinds: What counts beside `created`; `deleted` takes back what an unstarted job has of that data partition.
-        where: Which events count.
+        dataset: Dataset of the schedule's namespace.
+        bytes: Size that is needed; either `bytes` or `rows` must be given.
+        rows: Number of rows that is needed.
+        kinds: Kinds of events that count. `deleted` removes the data partition from a job that has not started.
+        where: Filter on the events.
     """
 
     EXAMPLE: ClassVar = {"type": "data_size", "dataset": "clicks.raw", "bytes": "100GB", "at_least_every": "4h"}
@@ -47,9 +47,9 @@ class DataSizeTrigger(DatasetLeaf):
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if (self.bytes is None) == (self.rows is None):
-            raise refused("needs either bytes or rows", hint="to wait for whichever comes first, use any_of")
+            raise refused("needs either bytes or rows", hint="to wait for the first of both, use any_of")
         if self.take == "exactly_n":
-            raise refused("counts things, and bytes and rows are not taken one by one", field="take", hint="use all")
+            raise refused("is for triggers that count events, not bytes or rows", field="take", hint="use all")
         return self
 
     @property

@@ -1,6 +1,6 @@
-"""Filters on what an event says: a closed, small grammar without code, total on every event, bounded in size.
+"""Filters on the fields of an event: a small grammar without code, bounded in size.
 
-A comparison with something that is not there, or is of another kind, is false; so a filter never fails.
+A comparison with a missing value, or with a value of another type, is false. So a filter has a result for every event.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ FieldName = Annotated[str, Strict(), StringConstraints(min_length=1, max_length=
 
 
 class EventField(Document):
-    """What of an event is compared.
+    """The compared field of an event.
 
     Attributes:
-        field: `partition`, `kind`, `version`, `producer`, `bytes`, `rows`, `subject`, or a JSON pointer such as `/data/day`.
+        field: Name `partition`, `kind`, `version`, `producer`, `bytes`, `rows` or `subject`, or a pointer such as `/data/day`.
     """
 
     field: FieldName | None = None
 
 
 class Filter(Comparison, EventField):
-    """One comparison of a `field`, or a combination of filters by `all_of`, `any_of` or `not`.
+    """A comparison of a `field`, or a combination of filters by `all_of`, `any_of` or `not`.
 
     Attributes:
-        all_of: All of these hold.
-        any_of: One of these holds.
-        negated: This does not hold; `not` in JSON.
+        all_of: Filters that must all hold.
+        any_of: Filters of which one must hold.
+        negated: Filter that must not hold; `not` in JSON.
     """
 
     EXAMPLE: ClassVar = {
@@ -70,11 +70,11 @@ class Filter(Comparison, EventField):
         return self
 
     def holds_for(self, event: FilteredEvent) -> bool:
-        """Returns whether an event is meant."""
+        """Returns whether an event passes."""
         return self.holds_in(event.model_dump(mode="json", by_alias=True))
 
     def fields(self) -> Iterator[str]:
-        """Yields what is compared."""
+        """Yields the compared fields."""
         if self.field is not None:
             yield self.field
         for each in self.parts():
@@ -85,7 +85,7 @@ class Filter(Comparison, EventField):
         return (*(self.all_of or ()), *(self.any_of or ()), *negated)
 
     def holds_in(self, event: dict[str, Any]) -> bool:
-        """Returns whether a JSON document is meant."""
+        """Returns whether an event as a JSON document passes."""
         if self.all_of is not None:
             return all(each.holds_in(event) for each in self.all_of)
         if self.any_of is not None:
@@ -97,10 +97,10 @@ class Filter(Comparison, EventField):
 
 
 def _found(event: dict[str, Any], name: str) -> Any:
-    """Returns what a field or a JSON pointer (RFC 6901) leads to."""
+    """Returns the value at a field's name or JSON pointer (RFC 6901), or `MISSING`."""
     if not name.startswith("/"):
         value = event.get(name)
         return MISSING if value is None else value
     value = value_at(event, name)
-    # Of data that are null the stored form says nothing, as of an event without any.
+    # The stored form has no field for data that are null, so null data count as missing.
     return MISSING if name == _DATA and value is None else value

@@ -1,4 +1,4 @@
-"""Trigger on another schedule: fires when runs of it have ended in one of the given states."""
+"""The trigger `run_status`: fires when runs of another schedule have reached one of the given states."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ STARTED = "started"
 AwaitedState: TypeAlias = Literal[
     RunState.SUCCEEDED, RunState.FAILED, RunState.KILLED, RunState.TIMED_OUT, RunState.LOST, "started"
 ]
-"""What becomes of a program that has passed the start gate, and that it has. A run that was closed before never ran, so it is
-nobody's upstream. A lost one has not ended: its end is told as well, once it is known."""
+"""States of a run after the start gate, and `started` for the start gate itself. A run that was closed before the start gate
+never ran, so no trigger counts it. A lost run has not ended: once its end is known, that state is published as well."""
 MAX_TIMES = 1_000
 
 
 class RunStatusTrigger(CountingLeaf):
-    """Fires when `times` runs of `schedule` have come to one of `states`, since the last firing.
+    """Fires when `times` runs of `schedule` have reached one of `states` since the last fire.
 
     Attributes:
-        schedule: `name` in the own namespace, or `namespace/name`.
-        states: Ends that count; `started` is the start gate and stands alone, `lost` that nobody can ask the program's host.
-        times: How many runs; one by itself fires for each of them.
+        schedule: Name of the upstream schedule: `name` in the same namespace, or `namespace/name`.
+        states: States that count. `started` is the start gate and must be the only one; `lost`: the program's host is
+            unreachable.
+        times: Number of runs that are needed. With 1, outside of composites, each run fires once.
     """
 
     EXAMPLE: ClassVar = {"type": "run_status", "schedule": "join-day", "states": ["succeeded"]}
@@ -56,9 +57,9 @@ class RunStatusTrigger(CountingLeaf):
         if len(set(states)) != len(states):
             raise refused("names a state twice", hint="keep one")
         if STARTED in states and len(states) > 1:
-            # The start and the end of one run are apart: the end would count once more, for the next job.
+            # The start of a run comes before its end, so the end would count a second time, for the next job.
             raise refused(
-                "names started beside an end: one run would count twice",
+                "names started together with an end: one run would count twice",
                 hint="keep one of them, or make two run_status triggers of an any_of with or_mode: each",
             )
         return states
@@ -72,16 +73,16 @@ class RunStatusTrigger(CountingLeaf):
         return STARTED in self.states
 
     def own_group_of(self, event: Fact) -> str:
-        # Fired by one run each: a second upstream run must not be absorbed by the job that waits for the first.
+        # Each upstream run fires: the job that waits for the first must not absorb a second one.
         return event.run_id if self.times == 1 and isinstance(event, RunFact) else ""
 
     def upstream(self, namespace: str) -> tuple[str, str]:
-        """Returns the namespace and name of the schedule that is watched; `namespace` is the own one."""
+        """Returns namespace and name of the upstream schedule. `namespace` is that of the schedule with this trigger."""
         before, slash, after = self.schedule.partition("/")
         return (before, after) if slash else (namespace, self.schedule)
 
     def upstream_ref(self, namespace: str) -> str:
-        """Returns the same as `<ns>/<name>`."""
+        """Returns the upstream schedule as `<ns>/<name>`."""
         return "/".join(self.upstream(namespace))
 
     def event_key(self, namespace: str) -> str:
@@ -90,7 +91,7 @@ class RunStatusTrigger(CountingLeaf):
     def accepts(self, event: Fact, namespace: str) -> str | None:
         if not isinstance(event, RunFact) or event.event_key != self.event_key(namespace):
             return None
-        # The run and not the attempt: success after a manual re-run counts once (SEMANTICS 6.8).
+        # The key is the run, not the attempt, so that a success after a manual re-run counts once.
         state = STARTED if event.state is RunState.RUNNING else event.state
         return event.run_id if state in self.states else None
 

@@ -1,1 +1,1 @@
-"""Triggers on time: cron, every, at, times."""
+"""Triggers on time: `cron`, `every`, `at` and `times`."""

@@ -1,4 +1,4 @@
-"""Trigger once: fires at one instant; one that has passed when the schedule is applied fires at once."""
+"""The trigger `at`: fires once, at one instant. If the instant has passed when the schedule is applied, it fires at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AtTrigger(TimeTrigger):
     """Fires once, at `instant`.
 
     Attributes:
-        instant: The nominal instant, which also a late occurrence keeps.
+        instant: Nominal time of the occurrence, also if it is late.
     """
 
     EXAMPLE: ClassVar = {"type": "at", "instant": "2026-12-24T18:00:00Z"}
@@ -41,7 +41,7 @@ class AtTrigger(TimeTrigger):
         return self
 
     def counts_from(self, activated: Instant) -> Instant:
-        # Somebody asked for exactly this one occurrence: that it is late does not make it unwanted (SEMANTICS 1.5).
+        # The user asked for exactly this occurrence, so it counts even if it is late.
         return min(activated, self.instant)
 
     def smallest_gap_ms(self, identity: str = "") -> Duration | None:

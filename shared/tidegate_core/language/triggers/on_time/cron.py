@@ -1,4 +1,4 @@
-"""Trigger on a calendar: fires at the wall-clock times that a cron expression names in a zone."""
+"""The trigger `cron`: fires at the wall-clock times that a cron expression names in a zone."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ class CronTrigger(WallClockTrigger):
     """Fires at the times of `expression` on the wall clock of `zone`.
 
     Attributes:
-        expression: Five fields, six with `dialect: unix6`, six or seven with `dialect: quartz`, or a macro such as
-            `@daily`; at most 256 characters. In the unix dialects `H` stands for a stable hash of the schedule's id.
-        zone: IANA name or fixed offset; `CRON_TZ=` before the expression says the same.
-        dialect: `unix5` (minute first), `unix6` (second first) or `quartz` (second first, weekdays from 1); never guessed.
-        day_rule: Whether both day fields have to fit or one; by default Vixie cron's rule.
+        expression: Expression of at most 256 characters: five fields, six with `dialect: unix6`, six or seven with
+            `dialect: quartz`, or a macro such as `@daily`. In the unix dialects `H` is a stable hash of the schedule's id.
+        zone: Zone by IANA name or fixed offset; `CRON_TZ=` before the expression means the same.
+        dialect: Dialect `unix5` (minute first), `unix6` (second first) or `quartz` (second first, weekdays from 1). It is
+            never guessed.
+        day_rule: Rule for two restricted day fields: both must match (`and`) or one (`or`); by default Vixie cron's rule.
     """
 
     FIELD_HINTS: ClassVar = {
@@ -51,7 +52,7 @@ class CronTrigger(WallClockTrigger):
     @model_validator(mode="after")
     def _readable(self) -> Self:
         if self.is_every_macro:
-            return self  # The union of all triggers reads the rest, and takes it as what it is.
+            return self  # The union of all triggers converts this macro to the trigger `every`.
         try:
             fields = parse_cron(self.expression, self.dialect, self.day_rule)
         except CronError as error:
@@ -59,7 +60,7 @@ class CronTrigger(WallClockTrigger):
             raise refused(f'"{shown}" {error.problem}', hint=error.hint, field="expression") from error
         for field in ("dst_gap", "dst_overlap"):
             if fields.real_cadence and getattr(self, field) is not None:
-                hint = "leave it out: what begins with * follows real time through clock changes"
+                hint = "leave it out: such an expression follows real time through clock changes"
                 raise refused("has no meaning for an hour field that begins with *", field=field, hint=hint)
         return self
 

@@ -1,6 +1,6 @@
-"""Trigger on periods: of elapsed time, aligned to the Unix epoch whatever the clocks do, or of days, weeks and months.
+"""The trigger `every`: fires at each multiple of an elapsed period since the Unix epoch, or of days, weeks or months.
 
-`{type: cron, expression: "@every 90m"}` taken as what it is: elapsed time, which no zone or dialect concerns.
+The module also converts the cron macro `@every 90m` to this trigger: its period is elapsed time, without zone or dialect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidegate_core.language.values.problems import refused
 from tidegate_core.language.values.validation_errors import problems_of
 
 SHORTEST_PERIOD_MS = 1_000
-"""The floor of the system; the minimum that is set is usually higher (SEMANTICS 1.7)."""
+"""Shortest period in any configuration; the setting for the minimum period is usually higher."""
 
 MINUTE_MS = 60_000
 
@@ -75,11 +75,11 @@ class EveryTrigger(WallClockTrigger):
     """Fires at each multiple of an elapsed `period` since 1970-01-01T00:00:00Z, or each calendar period at `at`.
 
     Attributes:
-        period: Elapsed time between two occurrences, 1 s or longer; or `{days: n}`, `{weeks: n}`, `{months: n}`, counted
-            from the local date of `start`, else from Thursday, 1970-01-01.
-        phase: Of elapsed time: moves all occurrences; 0 or longer, shorter than the period.
-        at: Of calendar periods: the time of day, midnight by default.
-        zone: Of calendar periods: IANA name or fixed offset, UTC by default.
+        period: Elapsed time between two occurrences, 1 s or longer; or `{days: n}`, `{weeks: n}` or `{months: n}`, counted
+            from the local date of `start`. Without `start` they count from Thursday, 1970-01-01.
+        phase: Shift of all occurrences, for elapsed time only; at least 0 and shorter than the period.
+        at: Time of day, for calendar periods only; midnight by default.
+        zone: Zone by IANA name or fixed offset, for calendar periods only; UTC by default.
     """
 
     EXAMPLE: ClassVar = {"type": "every", "period": "90m", "phase": "10m"}
@@ -113,7 +113,7 @@ class EveryTrigger(WallClockTrigger):
             if getattr(self, field) is not None:
                 hint = "write period: {days: 1} for calendar time, or leave it out"
                 raise refused(
-                    "has no meaning for elapsed time, which no clock of a zone changes", field=field, hint=hint
+                    "has no meaning for elapsed time, which has no zone", field=field, hint=hint
                 )
         return self
 
@@ -169,15 +169,15 @@ _KEPT = {"start", "end", "max_fires", "flexible"}
 
 
 def every_macro_as_every(trigger: _Trigger) -> _Trigger | EveryTrigger:
-    """Returns the trigger, or what the macro stands for.
+    """Returns the trigger, or the trigger `every` for the macro `@every`.
 
-    Only once it has been read as a cron trigger, so that a faulty zone beside it is told all the same.
+    The macro is first read as a cron trigger, so that a wrong zone next to it is reported as well.
     """
     if not isinstance(trigger, CronTrigger) or not trigger.is_every_macro:
         return trigger
     if trigger.exclude is not None:
-        # Its dates would be the cron trigger's zone's, and elapsed time has none.
-        raise refused("has no place beside @every", field="exclude", hint="write a trigger of type every")
+        # Its dates would be in the cron trigger's zone, and elapsed time has no zone.
+        raise refused("is not allowed with @every", field="exclude", hint="write a trigger of type every")
     kept = trigger.model_dump(mode="json", include=_KEPT, exclude_none=True)
     try:
         return EveryTrigger.model_validate({**kept, "period": trigger.expression.removeprefix(EVERY_MACRO).strip()})

@@ -1,7 +1,7 @@
-"""Trigger on a union of times: fires at each instant that one of several specs names, but once where they meet.
+"""The trigger `times`: fires at each instant that any of its specs names, and once if several specs name the same instant.
 
-Called `times` and not `any_of`: any_of joins triggers that are satisfied one by one, each with its evidence; this is one
-sequence of instants, with one cursor, one data interval from each instant to the next, and one count of fires.
+The trigger `any_of` combines triggers that are satisfied separately, each with its evidence. `times` is one sequence of
+instants, with one cursor, one data interval between two instants, and one count of fires.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class TimesTrigger(TimeTrigger):
     """Fires at each instant of its specs.
 
     Attributes:
-        specs: 1 to 50 of cron, every and at, each with its own zone, bounds and exclusions. An `at` that has passed when the
-            schedule is applied does not fire.
+        specs: List of 1 to 50 triggers `cron`, `every` or `at`, each with its own zone, bounds and exclusions. An `at` that
+            has passed when the schedule is applied does not fire.
     """
 
     EXAMPLE: ClassVar = {
@@ -67,24 +67,22 @@ class TimesTrigger(TimeTrigger):
                     raise refused(
                         "belongs to all times together",
                         field=f"specs[{place}].{field}",
-                        hint=f"write {field} beside specs",
+                        hint=f"write {field} next to specs",
                     )
         for place, exclusion in enumerate(self.exclude or ()):
             if exclusion.zone is None:
                 hint = "write the zone whose days are meant, or exclude within one of the specs"
-                raise refused(
-                    "is missing: the specs have zones of their own", field=f"exclude[{place}].zone", hint=hint
-                )
+                raise refused("is missing: each of the specs has its own zone", field=f"exclude[{place}].zone", hint=hint)
         return self
 
     def smallest_gap_ms(self, identity: str = "") -> Duration | None:
-        """Returns the shortest time between two occurrences of one spec; those of two may be closer."""
+        """Returns the shortest time between two occurrences of one spec. Occurrences of two specs may be closer."""
         gaps = [spec.smallest_gap_ms(identity) for spec in self.specs]
         return min((gap for gap in gaps if gap is not None), default=None)
 
-    def excluded_at(self, instant: Instant, identity: str = "", beside: tuple[Exclusion, ...] = ()) -> Span | None:
-        span = super().excluded_at(instant, identity, beside)
-        exclusions = (*(self.exclude or ()), *beside)
+    def excluded_at(self, instant: Instant, identity: str = "", inherited: tuple[Exclusion, ...] = ()) -> Span | None:
+        span = super().excluded_at(instant, identity, inherited)
+        exclusions = (*(self.exclude or ()), *inherited)
         if not exclusions or not self.is_behind_gap(instant):
             return span
         naming = list(self._naming(instant, identity))
@@ -99,9 +97,9 @@ class TimesTrigger(TimeTrigger):
         return reduce(or_, (spec.gap_ends_on(day) for spec in self.specs))
 
     def skips(
-        self, after: Instant, until: Instant, identity: str, beside: tuple[Exclusion, ...] = ()
+        self, after: Instant, until: Instant, identity: str, inherited: tuple[Exclusion, ...] = ()
     ) -> tuple[Skip, ...]:
-        exclusions = (*(self.exclude or ()), *beside)
+        exclusions = (*(self.exclude or ()), *inherited)
         by_gap: dict[tuple[Instant, SkipReason], list[Skip]] = {}
         for spec in self.specs:
             for skip in spec.skips(after, until, identity, exclusions):
@@ -141,15 +139,15 @@ class TimesTrigger(TimeTrigger):
         return (spec for spec in self.specs if spec.names(instant, identity))
 
     def _cost_of(self, spec: TimeTrigger) -> int:
-        """Returns with how much a spec's instant is compared: with those of the others, and with what it leaves out itself.
+        """Returns the number of comparisons for a spec's instant: with other specs, or with its exclusions.
 
-        The larger of both: the others are kept in order, so that each of them costs far less than an exclusion.
+        It is the larger of both numbers: the other specs are in a heap, so that each costs far less than an exclusion.
         """
         return max(len(self.specs), spec.comparisons)
 
     def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
-        # The earliest of all is looked at first, so that no spec is searched beyond what another one names: one that
-        # leaves out years costs nothing beside one that fires today, and none is passed over.
+        # The earliest instant of all specs is checked first, so that no spec is searched beyond another spec's instant. A
+        # spec that excludes years then costs nothing if another spec fires today.
         heads = [(spec.named_after(after, identity, search), place) for place, spec in enumerate(self.specs)]
         waiting = [(instant, place) for instant, place in heads if instant is not None]
         heapify(waiting)
@@ -165,7 +163,7 @@ class TimesTrigger(TimeTrigger):
             if instant > after + search.ahead:
                 search.left_out = True
                 return None
-            # A day at a time: another one's may be the next.
+            # One day at a time: the next instant may be another spec's.
             end = ahead(span, spec.kept(identity), search, 0, ONE_DAY).end
             following = spec.named_after(end - 1, identity, search)
             if following is None:
@@ -175,7 +173,7 @@ class TimesTrigger(TimeTrigger):
         return None
 
     def _preceding(self, before: Instant, identity: str, search: Search) -> Instant | None:
-        # What a spec would have named outside of its own bounds was never an occurrence.
+        # An instant outside of a spec's own bounds was never an occurrence.
         heads = [(spec.named_before(before, identity, search), place) for place, spec in enumerate(self.specs)]
         waiting = [(-instant, place) for instant, place in heads if instant is not None]
         heapify(waiting)

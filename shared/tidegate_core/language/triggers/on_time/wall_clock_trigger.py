@@ -1,4 +1,4 @@
-"""What triggers on a wall clock have in common: what becomes of local times that a clock change leaves out or repeats."""
+"""Base class of triggers on a wall clock: rules for local times that a clock change skips or repeats."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class WallClockTrigger(TimeTrigger):
     """A time trigger on a zone's wall clock.
 
     Attributes:
-        dst_gap: `shift` (the default): a local time that does not exist fires at the first instant after the gap; `skip`:
-            it does not fire, and the ledger says so.
-        dst_overlap: Of a local time that comes twice, the `first` fires (the default), the `last`, or `both`.
+        dst_gap: Rule for a local time that a clock change skips. `shift` (the default): it fires at the first instant after
+            the gap. `skip`: it does not fire, and the ledger says so.
+        dst_overlap: Pass of a repeated local time that fires: `first` (the default), `last` or `both`.
     """
 
     FIELD_HINTS: ClassVar = {
@@ -40,7 +40,7 @@ class WallClockTrigger(TimeTrigger):
         "dst": "the fields are called dst_gap and dst_overlap",
     }
 
-    # No default is spelled out in the stored form: where the times keep a real cadence neither has a meaning.
+    # The stored form has no defaults for these two: neither has a meaning for times that follow real time.
     dst_gap: DstGap | None = None
     dst_overlap: DstOverlap | None = None
 
@@ -54,9 +54,9 @@ class WallClockTrigger(TimeTrigger):
     def gap_ends_on(self, day: int) -> int:
         return gap_ends_on(zone_named(self.own_zone), day)
 
-    def excluded_at(self, instant: Instant, identity: str = "", beside: tuple[Exclusion, ...] = ()) -> Span | None:
-        span = super().excluded_at(instant, identity, beside)
-        exclusions = (*(self.exclude or ()), *beside)
+    def excluded_at(self, instant: Instant, identity: str = "", inherited: tuple[Exclusion, ...] = ()) -> Span | None:
+        span = super().excluded_at(instant, identity, inherited)
+        exclusions = (*(self.exclude or ()), *inherited)
         gap = gap_before(zone_named(self.own_zone), instant) if exclusions else None
         clock = None if gap is None else self.wall_clock(identity)
         if gap is None or clock is None or not is_shifted_over(clock, gap):
@@ -69,12 +69,12 @@ class WallClockTrigger(TimeTrigger):
         return span or Span(instant, instant + 1)
 
     def skips(
-        self, after: Instant, until: Instant, identity: str, beside: tuple[Exclusion, ...] = ()
+        self, after: Instant, until: Instant, identity: str, inherited: tuple[Exclusion, ...] = ()
     ) -> tuple[Skip, ...]:
         clock = self.wall_clock(identity)
         if clock is None:
             return ()
-        exclusions = (*(self.exclude or ()), *beside)
+        exclusions = (*(self.exclude or ()), *inherited)
         found: list[Skip] = []
         for skip in skips_between(clock.times, clock.zone, after, until, clock.policy):
             gap = clock.zone.segment_at(skip.instant // 1000)

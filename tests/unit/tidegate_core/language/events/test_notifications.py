@@ -351,7 +351,7 @@ def test_given_what_only_says_that_it_is_a_cloudevent_then_it_is_refused(value: 
         ),
         (
             {"where": {"pointer": "/n", "equals": "a", "exists": False}},
-            "where: can never be true: what does not exist has no equals; leave one of them out",
+            "where: can never be true: a missing value has no equals; leave one of them out",
         ),
         ({"where": {"header": "n"}}, "where.header: is not compared with anything"),
         ({"where": {"header": "n", "pointer": "/n", "exists": True}}, "where: needs either one header, pointer or"),
@@ -368,7 +368,7 @@ def test_given_what_only_says_that_it_is_a_cloudevent_then_it_is_refused(value: 
         ),
         (
             {"event": {"dataset": "raw", "partition": "p", "id": {"pointer": "/n", "map": {"*": "1"}}}},
-            "event.id: is mapped, so that different records had one; take it from a header or a pointer",
+            "event.id: is mapped: different records would share one id; take it from a header or a pointer",
         ),
         (
             {"event": {"dataset": {"value": "raw", "decode": "url"}, "partition": "p"}},

@@ -115,7 +115,7 @@ def test_given_the_systems_own_namespace_then_no_event_is_of_it() -> None:
     bench.append(EVENTS, 0, {**an_event("d1"), "namespace": "tidegate"})
     bench.run(SECOND)
     assert forbidden(bench, EVENTS) == [
-        "namespace: is tidegate's own; take the namespace whose schedules are to hear it"
+        "namespace: is tidegate's own; take the namespace of the schedules that wait for it"
     ]
 
 

@@ -131,7 +131,7 @@ def test_given_a_fault_then_it_is_refused(exclusion: dict[str, Any], field: str)
 
 
 def test_given_every_macro_with_exclusions_then_it_is_refused() -> None:
-    with pytest.raises(ValidationError, match="has no place beside @every"):
+    with pytest.raises(ValidationError, match="is not allowed with @every"):
         ANY.validate_python({"type": "cron", "expression": "@every 90m", "exclude": [CHRISTMAS]})
 
 

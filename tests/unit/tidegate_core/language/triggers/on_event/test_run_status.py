@@ -93,6 +93,6 @@ def test_given_a_state_that_nobody_is_told_of_then_it_is_refused_by_name(state: 
 
 
 def test_given_started_beside_an_end_then_it_is_refused_because_one_run_would_count_twice() -> None:
-    with pytest.raises(ValidationError, match="names started beside an end"):
+    with pytest.raises(ValidationError, match="names started together with an end"):
         after(states=["started", "succeeded"])
     assert after(states=["started"]).hears_starts

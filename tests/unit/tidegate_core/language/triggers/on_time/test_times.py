@@ -136,7 +136,7 @@ def test_given_instant_then_the_note_is_of_the_spec_that_names_it() -> None:
         ({"specs": [{"type": "data_partitions", "dataset": "d"}]}, "data_partitions"),
         ({"specs": [{**every("1m"), "max_fires": 3}]}, "belongs to all times together"),
         ({"specs": [{**every("1m"), "flexible": "3s"}]}, "belongs to all times together"),
-        ({"exclude": [{"type": "dates", "first": "2026-12-25"}]}, "zones of their own"),
+        ({"exclude": [{"type": "dates", "first": "2026-12-25"}]}, "has its own zone"),
         ({"zone": "Europe/Rome"}, "zone"),
     ],
 )
