@@ -137,7 +137,7 @@ def _reached(limit: LimitRef, span: Span, state: SharedLimit, others_wait: bool)
     until = None if others_wait else state.falls_below(limit.max)
     reason = (
         f"{state.in_use} runs of {limit.words()} were admitted within {span.words()}, {limit.max} are allowed"
-        f"{'' if until is None else f'; the next may go at {format_instant(until)}'}"
+        f"{'' if until is None else f'; the next may start at {format_instant(until)}'}"
     )
     if others_wait:
         reason = f"others wait for the rate of {limit.words()} since longer; {reason}"

@@ -90,7 +90,7 @@ def test_given_schedules_that_an_apply_would_be_warned_of_then_that_is_noted(
     (files / "runs.jsonl").write_text("", encoding="utf-8")
     assert simulated(files) == 0
     notes = capsys.readouterr().err
-    assert "flights/join: warning: trigger: waits for its own runs, in a circle" in notes
+    assert "flights/join: warning: trigger: waits for its own runs, in a cycle" in notes
     assert "flights/load: warning: " in notes
 
 

@@ -122,7 +122,7 @@ def test_given_a_constraint_then_it_is_the_one_of_yaml_and_says_what_follows_whi
     if word is not None:
         document["constraints"][0]["on_unmet"] = word
     if (which, word) == ("delay", "abort"):
-        with pytest.raises(InvalidRequest, match="would abort every job"):  # CD-080: a delay is there to be waited for.
+        with pytest.raises(InvalidRequest, match="would abort every job"):  # CD-080: jobs always wait for a delay.
             said.build()
         return
     assert_same(said.build(), document)

@@ -1,4 +1,4 @@
-"""The union of all constraints. A new kind is a new file, its name here, and its tests."""
+"""The union of all constraints. A new kind needs a new file, its name here, and its tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constraint on how many runs are open at a time: of the schedule, its program, a named group, or one value of a key."""
+"""The constraint `concurrency`: bounds the open runs of the schedule, its program, a named group, or one value of a key."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from tidegate_core.language.values.document import PLATFORM, Whole, planned
 from tidegate_core.language.values.problems import refused
 
 MAX_PERMITS = 1_000
-"""Of what schedules share: a limit is one item in the store, written by each start and each end."""
+"""Permits of a limit that schedules share. A limit is one item in the store, written at each start and end of a run."""
 MAX_OWN_PERMITS = 16
-"""Of a schedule: the limit's item names its holders."""
+"""Permits of a schedule's own limit. Its item names the runs with a permit."""
 
 
 class ConcurrencyConstraint(ScopedConstraint):
     """Lets at most `max` runs be open at a time.
 
     Attributes:
-        max: 1 to 16; of what schedules share, to 1,000. Each schedule is admitted by its own `max`, and counts all runs.
-        scope: `schedule`: this schedule's runs. `program`: runs of the same program. `group`: runs of all schedules that name the
-            same group. `key`: runs whose keys are the same text. The last three count in the namespace, whichever schedule
-            the runs come from.
+        max: Number of open runs: 1 to 16, or 1 to 1,000 for a shared scope. Each schedule compares all runs with its own `max`.
+        scope: Runs that count. `schedule`: those of this schedule. `program`: those of the same program. `group`: those of
+            schedules with the same group. `key`: those with the same key. The last three count all runs of the namespace.
         group: Name of the group, for `scope: group`.
-        key: For `scope: key`, a template such as `load ${correlation}`: it is resolved for each job.
+        key: Template for `scope: key`, such as `load ${correlation}`; it is resolved for each job.
     """
 
     EXAMPLE: ClassVar = {"type": "concurrency", "max": 1, "scope": "program"}
@@ -45,7 +44,7 @@ class ConcurrencyConstraint(ScopedConstraint):
         return permits
 
     def check(self, facts: Facts) -> Verdict:
-        # No clock decides it and no look beforehand: the permit is a condition of the admission's own write.
+        # A check here could be outdated at once. The permit is a condition of the admission's own write.
         return Allow()
 
     def limit(self, claim: Claim) -> LimitRef:
@@ -59,5 +58,5 @@ class ConcurrencyConstraint(ScopedConstraint):
 
     @property
     def only_once(self) -> str | None:
-        # Two permits of one limit for one job: with max 1 it would wait for itself for ever.
+        # A job with two permits of one limit would wait for itself for ever if `max` is 1.
         return f"limits the same {self.scope_words}"

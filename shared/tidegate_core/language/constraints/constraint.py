@@ -1,10 +1,7 @@
-"""Why a job waits: the closed list of codes, for metrics and programs, each with what it means.
+"""Base class of constraints, their verdicts, and the reason codes of waiting jobs.
 
-A verdict carries one of these words, the values that were compared, and the next instant at which it can change. `docs/schedules.md`
-has a row for each; a test holds the two against each other.
-
-
-What every constraint answers about a job that waits: may it go now, if not until when, and which limits it takes part in.
+A constraint says whether a waiting job may start now, when the answer can change, and which limit the job needs. A verdict
+`Hold` has a reason code for metrics and programs. docs/schedules.md has a row for each code; a test compares both lists.
 """
 
 from __future__ import annotations
@@ -35,16 +32,16 @@ ReasonCode: TypeAlias = Literal[
 ]
 
 REASONS: Final[Mapping[ReasonCode, str]] = {
-    "concurrency": "as many runs as the limit lets run are open, or others wait for it since longer",
+    "concurrency": "the limit's number of runs is open, or jobs that wait longer come first",
     "window_closed": "no window is open",
     "delayed": "the delay after satisfaction has not passed",
     "ran_recently": "the last start, finish or success is too recent",
     "still_running": "a run whose end counts is still open",
-    "rate_reached": "as many runs as the rate allows were admitted in its span",
+    "rate_reached": "the rate's number of runs was admitted in its span",
     "load_high": "the load is at its bound, or has not fallen far enough since",
     "load_unknown": "there is no fresh sample of the load",
-    "flexible_window": "the occurrence's own place in the flexible window of its time trigger is still to come",
-    "catch_up_pacing": "runs that make up for missed instants start one at a time, and another of them is open",
+    "flexible_window": "the occurrence's instant in the flexible window of its time trigger has not come",
+    "catch_up_pacing": "catch-up runs start one at a time, and another one is open",
 }
 
 
@@ -54,18 +51,18 @@ Compared: TypeAlias = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """Nothing holds the job back."""
+    """The constraint does not block the job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The job waits.
+    """The constraint blocks the job.
 
     Attributes:
-        until: The next instant at which the answer can change; None: only an event changes it.
+        until: Next instant at which the answer can change; None if only an event can change it.
         reason_code: Stable word for metrics and programs, such as `window_closed`.
-        reason: The same for people, with the values that were used.
-        values: These values, for programs: instants as RFC 3339, durations in milliseconds.
+        reason: Text for users, with the compared values.
+        values: Compared values for programs: instants as RFC 3339, durations in milliseconds.
     """
 
     until: Instant | None
@@ -82,7 +79,14 @@ Scope: TypeAlias = Literal["schedule", "program", "group", "key"]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who asks for permits: a job of a schedule, with what its templates can name."""
+    """A job that needs permits, with the values for templates.
+
+    Attributes:
+        namespace: Namespace of the job's schedule.
+        schedule: Name of the job's schedule.
+        program: Program that the job starts.
+        values: Values of the template variables.
+    """
 
     namespace: str
     schedule: str
@@ -92,15 +96,15 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class LimitRef:
-    """A limit that a job has to have a permit of when it is admitted.
+    """A limit of which a job needs a permit at its admission.
 
     Attributes:
-        scope: Whose runs are counted together.
-        namespace: The schedule's.
-        name: The schedule's name; the program's name, else its type and file; the group's name; or the resolved key.
-        max: Permits, by the admitting schedule's own version.
-        on_unmet: Of the constraint that asks for the permit.
-        span: Of a rate, whose permits come back by time; None: a permit is held until its run has ended.
+        scope: Kind of runs that the limit counts together.
+        namespace: Namespace of the schedule.
+        name: Name of the schedule or group, identity of the program, or the resolved key.
+        max: Number of permits, by the version of the schedule that is admitted.
+        on_unmet: Rule of the constraint if no permit is free.
+        span: Span of a rate, whose permits return by time; None if a run keeps its permit until its end.
     """
 
     scope: Scope
@@ -112,11 +116,11 @@ class LimitRef:
 
     @property
     def is_shared(self) -> bool:
-        """Whether runs of other schedules take permits of it as well."""
+        """Whether runs of other schedules use the limit as well."""
         return self.scope != "schedule"
 
     def words(self) -> str:
-        """Returns the limit as people call it, in reasons and answers."""
+        """Returns the limit's name in reasons and answers."""
         if self.scope == "schedule":
             return f"schedule {self.namespace}/{self.name}"
         name = shortened(self.name) if self.scope == "key" else self.name
@@ -124,11 +128,11 @@ class LimitRef:
 
 
 class ConstraintSpec(Document, ABC):
-    """A condition that a satisfied job waits for.
+    """A rule that a satisfied job must meet before it runs.
 
     Attributes:
-        on_unmet: `wait` until it holds, or `abort` the job when it does not hold at once.
-        ADMISSIONS_MAX: The most that any constraint may have remembered of earlier admissions.
+        on_unmet: Rule if the constraint is not met: `wait` until it is, or `abort` the job at once.
+        ADMISSIONS_MAX: Most earlier admissions that a constraint may need.
     """
 
     ADMISSIONS_MAX: ClassVar[int] = 1_000
@@ -137,18 +141,18 @@ class ConstraintSpec(Document, ABC):
 
     @abstractmethod
     def check(self, facts: Facts) -> Verdict:
-        """Returns whether the job may go, as far as no permit decides it."""
+        """Returns whether the job may start. A permit is not checked here: the admission's write does that."""
 
     def limit(self, claim: Claim) -> LimitRef | None:
-        """Returns the limit whose permit the admission has to take, if any. Raises Unresolved."""
+        """Returns the limit of which the admission must take a permit, or None. Raises Unresolved."""
         return None
 
     @property
     def admissions_remembered(self) -> int:
-        """How many earlier admissions `check` looks at; with 0 nothing is written for it."""
+        """Number of earlier admissions that `check` needs; with 0 no history is written."""
         return 0
 
     @property
     def only_once(self) -> str | None:
-        """What a second constraint would say again; None when several of them make sense."""
+        """Text that is equal for constraints of which a schedule may have only one; None if it may have several."""
         return None

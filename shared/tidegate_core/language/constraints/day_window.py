@@ -1,4 +1,4 @@
-"""One window of the day on a wall clock: whether it is open, and when it opens next, through clock changes (SEMANTICS 2.5)."""
+"""One window of the day on a wall clock: whether it is open and when it opens next, through clock changes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tidegate_core.language.values.document import Document
 from tidegate_core.language.values.problems import refused
 
 _MAX_SEGMENTS = 64
-"""Stretches of constant offset that are searched for the next opening: there is one within a week, so a few would do."""
+"""Segments of constant offset that are searched for the next opening. A window opens within a week, so a few suffice."""
 _DAYS_TRIED = 8
-"""Openings looked at in one stretch before it is certain that none of the window's days is left in it: a week has seven."""
+"""Days of one segment that are tried. After seven days of a week no further day can be one of the window's."""
 TIME_HINTS = {"start": "it is called opens", "end": "it is called closes"}
 
 
 def refuse_endless(opens: int, closes: int, days: tuple[str, ...] | None) -> None:
-    """Refuses a window of 24 hours every day: whoever writes one has probably meant something else."""
+    """Refuses a window of 24 hours every day: its user has probably meant another one."""
     if opens == closes and days is None:
         hint = "leave the constraint out for a window of 24 hours, or name its days"
         raise refused("equals opens", field="closes", hint=hint)
@@ -29,13 +29,13 @@ class DayWindow(Document):
     """A span of the day; `opens` later than `closes` spans midnight.
 
     Attributes:
-        opens: First time of day inside.
-        closes: First time of day outside again; the same as `opens` for the 24 hours of certain days.
-        days: Of the week, on which it opens; all when absent. One that opens on a Friday is open until it closes on Saturday.
+        opens: First time of day inside the window.
+        closes: First time of day after the window; equal to `opens` for 24 hours of certain days.
+        days: Days of the week on which the window opens; by default all. A window may close on the next day.
     """
 
     EXAMPLE: ClassVar = {"opens": "22:00", "closes": "06:00", "days": ["mon", "tue", "wed", "thu", "fri"]}
-    FIELD_HINTS: ClassVar = {**TIME_HINTS, "zone": "the zone is one for all windows: write it beside them"}
+    FIELD_HINTS: ClassVar = {**TIME_HINTS, "zone": "all windows have one zone: write it next to windows"}
 
     opens: TimeOfDay
     closes: TimeOfDay
@@ -54,7 +54,7 @@ class DayWindow(Document):
         return self._contains(second + segment.offset) or second < self._open_after_gap(segment)
 
     def next_opening(self, second: int, segment: Segment, zone: Zone) -> int:
-        """Returns the first second, from a closed one on, at which the window is open."""
+        """Returns the first second after `second` at which the window is open; it is closed at `second`."""
         for _ in range(_MAX_SEGMENTS):
             opening = self._opening_in(second, segment)
             if opening is not None:
@@ -77,7 +77,10 @@ class DayWindow(Document):
         return inside < self._length and self._opens_on(wall - inside)
 
     def _open_after_gap(self, segment: Segment) -> int:
-        """Returns the second until which a window is open that vanished in the gap before the segment; else its start."""
+        """Returns the second until which the window is open because its time fell into the gap before the segment.
+
+        Returns the segment's start if the window's time was not in the gap.
+        """
         before, after = segment.start + segment.offset_before, segment.start + segment.offset
         if not 0 < after - before <= LARGEST_SHIFT_SECONDS:
             return segment.start

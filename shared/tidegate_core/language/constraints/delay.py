@@ -1,4 +1,4 @@
-"""Constraint on the time since a job's trigger was satisfied: gives late news, or a quiet minute, a chance."""
+"""The constraint `delay`: holds a job for a fixed time after its trigger was satisfied, for example for late events."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from tidegate_core.language.values.problems import refused
 
 
 class DelayConstraint(ConstraintSpec):
-    """Holds a job back for a while after its trigger was satisfied.
+    """Holds a job for a fixed time after its trigger was satisfied.
 
-    It counts from the satisfaction and not from the first event: of five data partitions that arrive within an
-    hour the fifth begins it.
+    The delay starts at the satisfaction, not at the first event: if five data partitions are needed, at the fifth.
 
     Attributes:
-        after: 1 ms or longer.
+        after: Length of the delay, 1 ms or longer.
     """
 
     EXAMPLE: ClassVar = {"type": "delay", "after": "15m"}
@@ -33,7 +32,7 @@ class DelayConstraint(ConstraintSpec):
     @classmethod
     def _only_waits(cls, action: OnUnmet) -> OnUnmet:
         if action == "abort":
-            raise refused("would abort every job", hint="leave it out: a delay is there to be waited for")
+            raise refused("would abort every job", hint="leave it out: jobs always wait for a delay")
         return action
 
     def check(self, facts: Facts) -> Verdict:

@@ -1,6 +1,6 @@
-"""Samples of how busy something is, as constraints look at them. Nothing of it is stored: a successor asks anew.
+"""Facts by which constraints judge a job: earlier runs, samples of a load, and the span in which a rate counts admissions.
 
-The span of time in which a rate counts admissions: sliding, or an hour or day of a zone's wall clock.
+The owner of a shard collects the facts. Load samples are in memory only: a new owner samples again.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ LoadKey: TypeAlias = tuple[str, str]
 """Source and resource, such as `("local", "cpu")`."""
 
 KEPT_MS: Final = 10 * 60_000
-"""How long a sample plays a part in hysteresis for who asks anew: what was busy so long ago says nothing of now. Who has waited ever since
-knows that it was never less busy, however long that takes."""
+"""Age up to which a sample counts after a pause in the queries: older ones say nothing about the present load. Without a pause,
+older samples that decide the hysteresis count for any time."""
 SAMPLES_MAX: Final = 64
 SPELL_MS: Final = 60_000
-"""Who asks after a longer pause begins anew: nobody has waited for an answer meanwhile."""
+"""Pause after which a query starts again: no job has waited for the load in between."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSeen:
-    """What an owner has seen of one load.
+    """Samples of one load that an owner has taken.
 
     Attributes:
-        samples: (instant, value), oldest first: of the last ten minutes, and older ones that decide; at most 64.
-        asked_at: When it was asked for last.
-        unknown_since: First asking since then that got no answer; None while there are answers.
+        samples: Pairs of instant and value, oldest first, at most 64: those of the last ten minutes, and older ones that decide.
+        asked_at: Instant of the last query.
+        unknown_since: First query without an answer since the last answer; None while queries are answered.
     """
 
     samples: tuple[Sample, ...] = ()
@@ -87,7 +87,7 @@ class LoadSeen:
         deciding = set(_deciding(samples))
         kept = [sample for sample in samples if sample[0] > now - KEPT_MS or sample in deciding]
         if len(kept) > SAMPLES_MAX:
-            # One came, so one goes: the last but one where all decide, because those before it are further out.
+            # One sample too many. If all of them decide, the last but one goes, because earlier ones are further out.
             kept.remove(next((sample for sample in kept if sample not in deciding), kept[-2]))
         return replace(self, samples=tuple(kept), unknown_since=None)
 
@@ -96,7 +96,7 @@ class LoadSeen:
 
 
 def _deciding(samples: Sequence[Sample]) -> Iterator[Sample]:
-    """Yields what is above or below all that follows it: the last one beyond a bound is among them, whatever the bound."""
+    """Yields the samples that are above or below all later ones. For every bound, the last sample beyond it is among them."""
     least, most = inf, -inf
     for sample in reversed(samples):
         if not least <= sample[1] <= most:
@@ -108,19 +108,19 @@ NOTHING_SEEN: Final = LoadSeen()
 
 
 EXACT_MAX: Final = 50
-"""Admissions of a sliding span that are counted each by its own instant. What comes above is counted by slices of the span, so
-that the item of a rate has at most about 100 numbers (3 KB), whatever its `max`."""
+"""Admissions of a sliding span that are counted by their exact instant. Further ones are counted by slices of the span. So the
+item of a rate has at most about 100 numbers (3 KB) for every `max`."""
 SLICES: Final = 50
-"""Of a span: above `EXACT_MAX` an admission counts up to a fiftieth of the span longer than it has to, never shorter."""
+"""Slices of a span. Above `EXACT_MAX` an admission counts up to a fiftieth of the span too long, never too short."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Rates that several schedules share are one where scope, name and span are the same.
+    """Span of a rate. Schedules share a rate if scope, name and span are the same.
 
     Attributes:
-        per: Milliseconds.
-        zone: Whose hours or days count; None: any span of that length does.
+        per: Length in milliseconds.
+        zone: Zone of the hours or days for a calendar window; None for a sliding window.
     """
 
     per: int
@@ -131,11 +131,11 @@ class Span:
         return "sliding" if self.zone is None else "calendar"
 
     def counts_until(self, now: Instant, known: int) -> Instant:
-        """Returns from when an admission counts no more.
+        """Returns the instant from which an admission no longer counts.
 
         Args:
-            now: When it is admitted.
-            known: Different such instants that are known of others.
+            now: Instant of the admission.
+            known: Number of different such instants of earlier admissions.
         """
         if self.zone is not None:
             return period_end(zone_named(self.zone), now // 1000, self.per // 1000) * 1000

@@ -1,4 +1,4 @@
-"""Whose runs a constraint counts together: the schedule's, its program's, a named group's, or those of one value of a key."""
+"""Scope of a limit: the runs of the schedule, its program, a named group, or one value of a key."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tidegate_core.language.values.names import Name
 from tidegate_core.language.values.problems import refused
 
 KEY_BYTES_MAX: Final = 1_024
-"""Of a key when it is resolved: it is told in reasons, and kept with each job that waits for it."""
+"""Bytes of a resolved key. Reasons show it, and each job that waits for its limit stores it."""
 OF_ONE_RUN: Final = frozenset({"run.id", "attempt"})
-"""Variables that no two runs have in common, or that change while a job waits: what they count is never more than one."""
+"""Variables that differ between all runs or change while a job waits. A limit on such a key would never count two runs."""
 FIELD_OF_SCOPE: Final = {"group": "group", "key": "key"}
 
 
 class ScopedConstraint(ConstraintSpec, ABC):
-    """Counts the runs of a scope.
+    """A constraint that counts the runs of a scope.
 
     Attributes:
-        scope: Whose runs are counted together; all but `schedule` count in the namespace, whichever schedule they come from.
+        scope: Runs that count together. All scopes except `schedule` count runs of all schedules of the namespace.
         group: Name of the group, for `scope: group`.
-        key: For `scope: key`, a template such as `load ${correlation}`: it is resolved for each job.
+        key: Template for `scope: key`, such as `load ${correlation}`; it is resolved for each job.
     """
 
     PLANNED_VALUES: ClassVar = {"scope": planned(PLATFORM, "namespace", "app", "limit")}
@@ -52,7 +52,7 @@ class ScopedConstraint(ConstraintSpec, ABC):
             raise refused(error.problem, hint=error.hint) from error
         own = next((part.name for part in parts if isinstance(part, Variable) and part.name in OF_ONE_RUN), None)
         if own is not None:
-            raise refused(f"${{{own}}} is of one run only, so nothing would be limited", hint="try ${correlation}")
+            raise refused(f"${{{own}}} differs for each run, so nothing would be limited", hint="try ${correlation}")
         return key
 
     @model_validator(mode="after")
@@ -62,16 +62,16 @@ class ScopedConstraint(ConstraintSpec, ABC):
             if self.scope == scope and not given:
                 raise refused(f"is needed by scope: {scope}", field=field, hint=f"say which {scope} is limited")
             if self.scope != scope and given:
-                raise refused(f"means nothing for scope: {self.scope}", field=field, hint=f"write scope: {scope}")
+                raise refused(f"has no effect with scope: {self.scope}", field=field, hint=f"write scope: {scope}")
         return self
 
     @property
     def scope_words(self) -> str:
-        """What says of two constraints that they count the same runs."""
+        """Text that is equal for constraints that count the same runs."""
         return {"group": f"group {self.group}", "key": f"key {self.key}"}.get(self.scope, self.scope)
 
     def scope_name(self, claim: Claim) -> str:
-        """Returns the name under which the runs are counted. Raises Unresolved."""
+        """Returns the name of the limit. Raises Unresolved."""
         match self.scope:
             case "schedule":
                 return claim.schedule

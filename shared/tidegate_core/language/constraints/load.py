@@ -1,4 +1,4 @@
-"""Constraint on how busy something is: the host, or a cluster whose number a node knows how to ask for."""
+"""The constraint `load`: holds jobs while the node's host, or a cluster that nodes can query, is too busy."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from tidegate_core.language.values.problems import refused
 
 DEFAULT_MAX_AGE_MS: Final = 60_000
 UNKNOWN_PATIENCE_MS: Final = 5 * 60_000
-"""SEMANTICS 7.6: a metrics system that is down must not stop production."""
+"""Longest wait for an unknown load. A metrics system that is down must not stop production."""
 
 LOCAL: Final = "local"
-"""The source that every node has: its own host."""
+"""Source that every node has: its host."""
 LOCAL_MOST: Final = {"cpu": 10.0, "memory": 1.0}
-"""What a host has, and the highest bound that says something of it. `memory` is a share, which no host exceeds. `cpu` is what runs or wants
-to for each processor, 1.0 where all are busy: ten that want each one is a host past use, and a higher bound a slip for a percentage."""
+"""Resources of a host with their highest useful bound. `memory` is a share, at most 1.0. `cpu` is the number of processes per
+processor that run or wait; 1.0 means that all processors are busy, and a bound above 10 is probably meant as a percentage."""
 
 Amount = Annotated[float, Strict(), Field(gt=0, le=1e12)]
 
 
 class LoadConstraint(ConstraintSpec):
-    """Lets jobs go while a load is below a bound; once the bound was reached, not before it has fallen to a lower one.
+    """Lets jobs start while a load is below a bound. After the load has reached the bound, it must fall below a second bound.
 
-    A load that cannot be sampled is waited for 5 minutes; then jobs go without it, unless the constraint is `strict`.
+    If the load cannot be sampled, jobs wait for 5 minutes and then start, unless the constraint is `strict`.
 
     Attributes:
-        source: `local` (the host of the node that decides), or a name of the nodes' settings (`load.sources`).
-        resource: Of the source; `cpu` and `memory` of `local`, as shares of what there is (1.0 = all of it; bounds of `cpu` up to 10,
-            of `memory` up to 1). Numbers of other sources are what they are there.
-        below: Jobs go while the load is below it.
-        resume: After that bound was reached they go again below this one.
-        max_age: A sample that is older is none. 1 s to 10 min.
-        strict: Whether jobs wait on while the load is unknown.
+        source: Source of the load: `local` for the host of the deciding node, or a name in the nodes' setting `load.sources`.
+        resource: Resource of the source. For `local`: `cpu` or `memory` as a share, 1.0 for all of it; the bound of `cpu` may
+            be up to 10, that of `memory` up to 1. Other sources have their own resources and units.
+        below: Bound of the load; jobs start while the load is below it.
+        resume: Bound below which the load must fall after it has reached `below`; by default `below`.
+        max_age: Age up to which a sample is used, 1 s to 10 min.
+        strict: Whether jobs keep waiting while the load is unknown.
     """
 
     EXAMPLE: ClassVar = {"type": "load", "source": "local", "resource": "cpu", "below": 0.85, "resume": 0.75}
@@ -62,7 +62,7 @@ class LoadConstraint(ConstraintSpec):
     @model_validator(mode="after")
     def _resumes_below(self) -> Self:
         if self.resume is not None and self.resume > self.below:
-            raise refused("is above below", field="resume", hint="jobs go again once the load has fallen to it")
+            raise refused("is above below", field="resume", hint="jobs start again once the load has fallen to it")
         return self
 
     @property
@@ -78,7 +78,7 @@ class LoadConstraint(ConstraintSpec):
         at, value = seen.samples[-1]
         reason = f"{self.resource} of {self.source} is {value:g} at {format_instant(at)}"
         return Hold(
-            until=None,  # The next sample says.
+            until=None,  # The next sample decides.
             reason_code="load_high",
             reason=f"{reason}; it was at {self.below:g} and has not fallen below {self._resume:g} since",
             values={"source": self.source, "resource": self.resource, "value": value, "below": self.below},
@@ -88,7 +88,7 @@ class LoadConstraint(ConstraintSpec):
         since = seen.unknown_since
         if since is not None and now >= since + UNKNOWN_PATIENCE_MS and not self.strict:
             return Allow()
-        waits = "it is waited for" if self.strict else f"it is waited for {format_duration(UNKNOWN_PATIENCE_MS)}"
+        waits = "the job waits" if self.strict else f"the job waits for at most {format_duration(UNKNOWN_PATIENCE_MS)}"
         return Hold(
             until=None,
             reason_code="load_unknown",
@@ -101,7 +101,7 @@ class LoadConstraint(ConstraintSpec):
         return self.below if self.resume is None else self.resume
 
     def _is_high(self, seen: LoadSeen) -> bool:
-        """The latest sample beyond either bound decides; between them all stays as it was."""
+        """Whether the load is high. The latest sample outside of the two bounds decides; samples between them change nothing."""
         for _, value in reversed(seen.samples):
             if value >= self.below:
                 return True

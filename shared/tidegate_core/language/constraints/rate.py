@@ -1,4 +1,4 @@
-"""Constraint on the number of runs per time: of the schedule, its program, a named group, or one value of a key."""
+"""The constraint `rate`: bounds the runs per time of the schedule, its program, a named group, or one value of a key."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from tidegate_core.language.values.problems import refused
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 LONGEST_MS = 366 * DAY_MS
 MOST_RUNS = ConstraintSpec.ADMISSIONS_MAX
-"""Each is an instant in one item that every admission writes anew: 1,000 are 9 KB."""
+"""Most runs of a rate. Each is an instant in one item that every admission writes: 1,000 instants are 9 KB."""
 
 
 class RateConstraint(ScopedConstraint):
     """Lets at most `max` runs be admitted within `per`.
 
-    A run that is cancelled before its program starts is given back. What was admitted before the constraint was there is not known
-    to it, nor are more runs of a schedule than an earlier, smaller `max` had remembered.
+    A run that is cancelled before its program starts does not count. The rate does not know runs that were admitted before the
+    constraint existed, or more runs of a schedule than an earlier, smaller `max` needed.
 
     Attributes:
-        max: 1 to 1,000. Each schedule is admitted by its own `max`, and counts all runs.
-        per: 1 ms to 366 days; with `window: calendar` one hour or one day.
-        window: `sliding`: within any span of that length. `calendar`: within each hour or day of the zone's wall clock.
-        zone: Of the calendar.
-        scope: `schedule`: this schedule's runs. `program`, `group`, `key`: as of `concurrency`; counted together are the runs of
-            the schedules that have such a rate with the same `per`, `window` and `zone`.
+        max: Number of runs, 1 to 1,000. Each schedule compares all runs with its own `max`.
+        per: Length of the span, 1 ms to 366 days; one hour or one day with `window: calendar`.
+        window: Kind of span. `sliding`: any span of that length. `calendar`: each hour or day of the zone's wall clock.
+        zone: Zone of the calendar.
+        scope: Runs that count. `schedule`: those of this schedule. `program`, `group`, `key`: as for `concurrency`, among
+            schedules with a rate of the same scope, `per`, `window` and `zone`.
         group: Name of the group, for `scope: group`.
-        key: For `scope: key`, a template such as `load ${correlation}`: it is resolved for each job.
+        key: Template for `scope: key`, such as `load ${correlation}`; it is resolved for each job.
     """
 
     EXAMPLE: ClassVar = {"type": "rate", "max": 1, "per": "1d", "window": "calendar", "zone": "Europe/Rome"}
@@ -56,13 +56,13 @@ class RateConstraint(ScopedConstraint):
             raise refused("is no span of the calendar", field="per", hint="write 1h or 1d, or window: sliding")
         if self.window == "sliding" and self.zone is not None:
             raise refused(
-                "means nothing for a sliding window", field="zone", hint="leave it out, or write window: calendar"
+                "has no effect with a sliding window", field="zone", hint="leave it out, or write window: calendar"
             )
         return self
 
     def check(self, facts: Facts) -> Verdict:
         if self.scope != "schedule":
-            return Allow()  # As with `concurrency`: a condition of the admission's own write.
+            return Allow()  # As for `concurrency`, the permit is a condition of the admission's own write.
         begin = self._begin(facts.now)
         counted = [instant for instant in facts.past.admitted if instant > begin]
         if len(counted) < self.max:
@@ -72,12 +72,12 @@ class RateConstraint(ScopedConstraint):
             until=until,
             reason_code="rate_reached",
             reason=f"{len(counted)} runs were admitted since {format_instant(begin + 1)}, "
-            f"{self.max} per {format_duration(self.per)} are allowed; the next may go at {format_instant(until)}",
+            f"{self.max} per {format_duration(self.per)} are allowed; the next may start at {format_instant(until)}",
             values={"max": self.max, "per": self.per, "admitted": len(counted), "window": self.window},
         )
 
     def _begin(self, now: Instant) -> Instant:
-        """Returns the last instant that does not count any more."""
+        """Returns the last instant that no longer counts."""
         if self.window == "sliding":
             return now - self.per
         return period_start(zone_named(self.zone or "UTC"), now // 1000, self.per // 1000) * 1000 - 1

@@ -1,4 +1,4 @@
-"""Constraint on the time since the schedule's last run: keeps runs apart, however often the trigger is satisfied."""
+"""The constraint `since_last_run`: keeps a minimum time between two runs of the schedule."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tidegate_core.language.values.instants import Instant, format_instant
 
 
 class SinceLastRunConstraint(ConstraintSpec):
-    """Holds a job back until `at_least` has passed since the schedule's last run.
+    """Holds a job until `at_least` has passed since the schedule's last run.
 
-    A run starts when it is admitted; one that is cancelled before its program starts counts for nothing. With `of: finish` and
-    `of: success` a run that is still open holds the job back as well, however long ago it started: its end is yet to come.
+    A run counts from its admission; a run that is cancelled before its program starts does not count. With `of: finish` or
+    `of: success` an open run holds the job as well, because its end is unknown.
 
     Attributes:
-        at_least: 1 ms or longer.
-        of: From when it counts: `start`, `finish` (whatever the outcome) or `success` (others count for nothing).
+        at_least: Minimum time, 1 ms or longer.
+        of: Instant of the last run that counts: its `start`, its `finish` with any outcome, or its `success`.
     """
 
     EXAMPLE: ClassVar = {"type": "since_last_run", "at_least": "2h", "of": "finish"}
@@ -64,7 +64,7 @@ class SinceLastRunConstraint(ConstraintSpec):
 
     @property
     def admissions_remembered(self) -> int:
-        # One is enough also when it is taken back: the run before it was far enough away to let it go.
+        # One suffices even if that admission is reversed: the run before it was at least `at_least` earlier.
         return 1
 
     @property

@@ -1,4 +1,4 @@
-"""Constraint on the time of day: holds jobs back outside of windows on a zone's wall clock."""
+"""The constraint `time_window`: holds jobs outside of windows on a zone's wall clock."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MAX_WINDOWS = 16
 
 
 class TimeWindowConstraint(ConstraintSpec):
-    """Holds jobs back outside of `opens`..`closes`; `opens` later than `closes` spans midnight.
+    """Holds jobs outside of `opens`..`closes`; `opens` later than `closes` spans midnight.
 
-    Both passes of a repeated hour are inside. A window that a clock change skips as a whole is open for its nominal
+    Both passes of a repeated hour are inside the window. If a clock change skips the whole window, it is open for its normal
     length from the change on.
 
     Attributes:
-        opens: First time of day inside.
-        closes: First time of day outside again.
-        days: Of the week, on which it opens; all when absent.
-        windows: Instead of these three: up to 16, of which one has to be open.
-        zone: Whose wall clock is read.
+        opens: First time of day inside the window.
+        closes: First time of day after the window.
+        days: Days of the week on which the window opens; by default all.
+        windows: List of up to 16 windows, instead of these three fields; one of them must be open.
+        zone: Zone of the wall clock.
     """
 
     EXAMPLE: ClassVar = {"type": "time_window", "opens": "22:00", "closes": "06:00", "zone": "America/New_York"}
@@ -57,7 +57,7 @@ class TimeWindowConstraint(ConstraintSpec):
             return self
         beside = next((name for name, value in alone.items() if value is not None), None)
         if beside is not None:
-            raise refused("stands beside windows", field=beside, hint="write it into one of the windows")
+            raise refused("must not be given with windows", field=beside, hint="write it into one of the windows")
         return self
 
     @cached_property
@@ -74,7 +74,7 @@ class TimeWindowConstraint(ConstraintSpec):
         segment = zone.segment_at(second)
         if any(window.is_open(second, segment) for window in self._all):
             return Allow()
-        # The exact opening, so that a held job is read once at 22:00 and not at every poll.
+        # The exact opening, so that a held job is checked once at 22:00 and not at every poll.
         opening = min(window.next_opening(second, segment, zone) for window in self._all) * 1000
         texts = " and ".join(window.text() for window in self._all)
         shown, opens = ("windows", "open") if len(self._all) > 1 else ("window", "opens")

@@ -1,7 +1,7 @@
-"""Schedules that wait for each other's runs, in a circle: taken, as one may be meant, and warned of, as it hardly ever is.
+"""Finds schedules that wait for each other's runs in a cycle. A cycle is accepted with a warning, because a user may intend it.
 
-Pure: whoever has definitions at hand passes them in. Those of a circle may live in several shards and come one by one, so no
-owner knows of it when it decides; the API and the simulator, which can read all of them, tell.
+The schedules of a cycle can be in several shards and be applied one by one, so no owner knows of the cycle when it decides. The
+API and the simulator can read all definitions; they call this.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from tidegate_core.language.triggers.trigger import EventTrigger
 from tidegate_core.language.values.problems import Problem
 
 SHOWN_MAX = 10
-"""Members of a circle that a warning names."""
+"""Members of a cycle that a warning names."""
 
 
 def upstreams_of(spec: ScheduleSpec) -> list[str]:
-    """Returns the schedules whose runs its trigger waits for, as `<ns>/<name>`, each once."""
+    """Returns the upstream schedules of a schedule's trigger, as `<ns>/<name>`, each once."""
     if not isinstance(spec.trigger, EventTrigger):
         return []
     leaves = [leaf for leaf in spec.trigger.leaves() if isinstance(leaf, RunStatusTrigger)]
@@ -26,16 +26,16 @@ def upstreams_of(spec: ScheduleSpec) -> list[str]:
 
 
 def circle_warning(spec: ScheduleSpec, others: Mapping[str, ScheduleSpec]) -> Problem | None:
-    """Returns that a schedule waits for its own runs by way of others, None where that cannot be seen.
+    """Returns a warning if a schedule waits for its own runs through other schedules; None if no cycle is visible.
 
     Args:
-        spec: As it is to be applied.
-        others: Definitions that are known, by `<ns>/<name>`; what it waits for and is not among them ends the search.
+        spec: Definition that will be applied.
+        others: Known definitions, by `<ns>/<name>`. The search ends at an upstream schedule that is not among them.
     """
     own = f"{spec.namespace}/{spec.name}"
     came_by: dict[str, str] = {}
     frontier = [(own, upstream) for upstream in upstreams_of(spec)]
-    for waiting, upstream in frontier:  # Grows meanwhile: the shortest circle is found first.
+    for waiting, upstream in frontier:  # The loop extends the list: a breadth-first search finds the shortest cycle first.
         if upstream == own:
             return _told(_way_back(came_by, waiting, own))
         if upstream not in came_by and upstream in others:
@@ -45,7 +45,7 @@ def circle_warning(spec: ScheduleSpec, others: Mapping[str, ScheduleSpec]) -> Pr
 
 
 def _way_back(came_by: Mapping[str, str], last: str, own: str) -> list[str]:
-    """Returns the circle from the schedule to the one that waits for it."""
+    """Returns the cycle, from the schedule to the last schedule that waits for it."""
     way = [last]
     while way[-1] != own:
         way.append(came_by[way[-1]])
@@ -56,7 +56,7 @@ def _told(circle: list[str]) -> Problem:
     named = [*circle[:SHOWN_MAX], *(["..."] if len(circle) > SHOWN_MAX else []), circle[0]]
     return Problem(
         "trigger",
-        f"waits for its own runs, in a circle: {' waits for '.join(named)}",
-        "once one of them runs they start each other for ever, and where each waits for all it names none begins by itself; "
-        "tidegate simulate shows it",
+        f"waits for its own runs, in a cycle: {' waits for '.join(named)}",
+        "once one of them runs, they start each other for ever; if each needs all its upstream schedules, none ever starts; "
+        "check with tidegate simulate",
     )

@@ -1,8 +1,8 @@
-"""Definitions whose jobs can only expire: taken, as windows and triggers change one by one, and warned of, as nobody means it.
+"""Warns of schedules whose jobs can never run, because no time window is open for them.
 
-Pure: the trigger's own instants and the windows' own openings are asked, up to a bound. What is said is true of all that was looked at;
-where the bound came first, nothing is said. It is of jobs that are made on time: what is made up for after an outage, or asked for by
-hand, comes when it comes, and may well meet a window.
+Such a definition is accepted, because users change windows and triggers one by one. The check follows the trigger's instants
+and the windows' openings up to a limit. A warning is true for all checked instants; if the limit comes first, there is none.
+The check covers jobs that are created on time. Catch-up jobs and manual jobs may meet an open window.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from tidegate_core.language.values.instants import TEN_YEARS_MS, Instant, as_dat
 from tidegate_core.language.values.problems import Problem
 
 ONE_YEAR_MS: Final = 366 * 86_400_000
-"""All weekdays and clock changes are within: what comes oftener than once a year and meets no window by then never means to."""
+"""Span of the check. It contains all weekdays and clock changes, so later instants meet the windows in the same way."""
 INSTANTS_MAX: Final = 500
-"""That are looked at, or openings where these are fewer: of a daily trigger more than a year."""
+"""Instants that are checked, more than a year of a daily trigger; openings, if these are fewer."""
 LOOKS_MAX: Final = 10_000
-"""At windows of the day, of some 8 µs each."""
+"""Checks of windows, about 8 µs each."""
 SLACK_MS: Final = 60_000
-"""A job that is made later than that after its nominal is late (SEMANTICS 3.4): what less lateness lets run is not warned of."""
+"""Normal lateness of a job. There is no warning if a job that is at most this late can run."""
 
 Windows: TypeAlias = Sequence[TimeWindowConstraint]
 
 
 def never_runs_warning(spec: ScheduleSpec, now: Instant) -> Problem | None:
-    """Returns that no job of a schedule that is applied at `now` can run, as far as its windows say; None where one may."""
+    """Returns a warning if its time windows keep every job of a schedule applied at `now` from running; None if a job may run."""
     looking = _Looking(spec, now)
     if not looking.windows:
         return None
     place = next(number for number, each in enumerate(spec.constraints) if isinstance(each, TimeWindowConstraint))
     try:
-        # What is forced in the end needs those alone that end it before that.
+        # With `force` a job runs in the end. Then only windows that abort it earlier can prevent that.
         needed = looking.at_once if spec.pending_timeout_action == "force" else looking.windows
         if needed and looking.opening(needed, now) is None:
             return _never_together(place)
@@ -53,17 +53,17 @@ def never_runs_warning(spec: ScheduleSpec, now: Instant) -> Problem | None:
 
 
 class _TooLong(Exception):
-    """So many looks did not tell."""
+    """The limit was reached without an answer."""
 
 
 class _Miss(NamedTuple):
     """Why one job cannot run.
 
     Attributes:
-        made: When it is made.
-        opening: When the windows open that it does not live to see.
-        alike: What is made up to then meets the same.
-        ended: When windows end it that are closed (`on_unmet: abort`); None: it expires.
+        made: Instant at which the job is created.
+        opening: Instant at which the windows open, after the job's end.
+        alike: Last instant of creation for which a job meets the same fate.
+        ended: Instant at which a closed window aborts the job (`on_unmet: abort`); None if the job expires.
     """
 
     made: Instant
@@ -73,11 +73,11 @@ class _Miss(NamedTuple):
 
 
 class _Missed(NamedTuple):
-    """What was looked at, none of which can run.
+    """Result of a check in which no job can run.
 
     Attributes:
-        first: The first one.
-        through: How far was looked; None: to the last one.
+        first: First job.
+        through: End of the checked span; None if all instants of the trigger were checked.
     """
 
     first: _Miss
@@ -86,7 +86,7 @@ class _Missed(NamedTuple):
 
 @dataclass(frozen=True)
 class _Looking:
-    """One look at a schedule that is applied at `now`."""
+    """Check of one schedule that is applied at `now`."""
 
     spec: ScheduleSpec
     now: Instant
@@ -103,17 +103,17 @@ class _Looking:
 
     @cached_property
     def at_once(self) -> Windows:
-        """Those that end a job which does not meet them."""
+        """Windows that abort a job if they are closed."""
         return [each for each in self.windows if each.on_unmet == "abort"]
 
     @cached_property
     def waited_for(self) -> Windows:
-        """Those that a job waits for."""
+        """Windows for which a job waits."""
         return [each for each in self.windows if each.on_unmet != "abort"]
 
     @cached_property
     def delay(self) -> Duration:
-        """Before that no job runs."""
+        """Longest delay constraint; no job runs before it has passed."""
         return max((each.after for each in self.spec.constraints if isinstance(each, DelayConstraint)), default=0)
 
     @cached_property
@@ -122,20 +122,20 @@ class _Looking:
 
     @cached_property
     def has_known_looks(self) -> bool:
-        """Whether nothing but windows and delays says when a job that waits is looked at again."""
+        """Whether only windows and delays decide when a waiting job is checked again."""
         return all(isinstance(each, TimeWindowConstraint | DelayConstraint) for each in self.spec.constraints)
 
     def missed(self) -> _Missed | None:
-        """Returns what one thing keeps all jobs from; None where one may run, or where too little was looked at to tell.
+        """Returns the result if the same cause keeps all jobs from running; None if a job may run or the limit was reached.
 
-        Where some jobs miss the one and the others the other, one of these may pass after all: it is not looked at, and so not
-        ended, as long as one before it waits.
+        The cause must be the same for all jobs: expiry or abort. With mixed causes a job may run after all: it is not checked,
+        and so not aborted, while an earlier job waits.
 
         Raises:
-            _TooLong: Likewise.
+            _TooLong: The limit was reached.
         """
         if not isinstance(self.spec.trigger, TimeTrigger):
-            return None  # Nobody knows when its events come.
+            return None  # The times of events are unknown.
         found = (self._all_miss(self.spec.trigger, misses) for misses in self._ways())
         return next((missed for missed in found if missed is not None), None)
 
@@ -148,7 +148,7 @@ class _Looking:
     def _all_miss(self, trigger: TimeTrigger, misses: Callable[[Instant], _Miss | None]) -> _Missed | None:
         made_up_for = {self.spec.catchup.on_create, self.spec.catchup.after_update} != {"none"}
         if made_up_for and misses(self.now) is None:
-            return None  # What lies behind is made now.
+            return None  # A catch-up job is created now and may run.
         after, missed = trigger.counts_from(self.now) - 1, None
         for _ in range(INSTANTS_MAX):
             following = trigger.seek(after, self.ref, self.search)
@@ -160,8 +160,8 @@ class _Looking:
             if nominal > self.now + TEN_YEARS_MS:
                 return missed and missed._replace(through=nominal)
             if is_too_old(self.spec, nominal, self.now):
-                return None  # Another warning says what becomes of it.
-            made = max(nominal, self.now)  # An `at` that has passed is made at once.
+                return None  # Another warning covers instants that are too old.
+            made = max(nominal, self.now)  # The job of a past `at` is created at once.
             try:
                 miss = misses(made)
             except _TooLong:
@@ -173,28 +173,27 @@ class _Looking:
         return missed._replace(through=after) if missed is not None and after >= self.now + ONE_YEAR_MS else None
 
     def _expired(self, made: Instant) -> _Miss | None:
-        """Returns how a job comes too early for the next instant at which all windows are open; None where it lives to see it.
+        """Returns why a job expires before all windows are open; None if it does not expire before.
 
         Raises:
-            _TooLong: It comes, but less often than once a year.
+            _TooLong: The windows open less often than once a year.
         """
         patience = SLACK_MS + self.spec.pending_timeout
         opening = self._next_opening(self.windows, made + self.delay)
-        # What is made before that meets the same opening, and does not live to see it either.
+        # A job that is created before `alike` expires before the same opening.
         return _Miss(made, opening, opening - patience - 1) if opening > made + patience else None
 
     def _ended(self, made: Instant) -> _Miss | None:
-        """Returns how a job is ended by windows that are closed when it is looked at; None where it may not be.
+        """Returns why a closed window aborts a job when the job is checked; None if the job may survive.
 
-        It is looked at when it is made, and then each time at the last of the instants before which something stands in its way for
-        certain, or when a further one joins the line behind it, until its time-out has it expire or forces it. Under `alert` the
-        line is looked at when the time-out of any job in it passes. It may be oftener, which can only end it sooner. What waits behind it
-        is looked at when it is ended, and ended with it.
+        A job is checked when it is created, then at the latest instant before which a constraint certainly blocks it, and when
+        a further job joins the queue, until its time-out. Under `alert` it is also checked at the time-out of any queued job.
+        More checks are possible; they can only abort the job earlier. Later jobs in the queue are checked and aborted with it.
 
         Raises:
-            _TooLong: They open, but less often than once a year.
+            _TooLong: The windows open less often than once a year.
         """
-        # Before its own instant in a flexible window nothing ends it.
+        # Before its instant in a flexible window nothing aborts the job.
         slack = SLACK_MS + self.flexible
         patience = self.spec.pending_timeout
         alerts = self.spec.pending_timeout_action == "alert"
@@ -218,7 +217,7 @@ class _Looking:
         return None
 
     def _next_in_line(self, at: Instant) -> Instant | None:
-        """Returns when the next job joins those that wait; None where none does, or may have none of them looked at."""
+        """Returns when the next job joins the queue; None if none does, or if the policy need not check the queue then."""
         trigger = self.spec.trigger
         if self.spec.overlap not in ("allow", "queue") or not isinstance(trigger, TimeTrigger):
             return None
@@ -234,7 +233,7 @@ class _Looking:
         return opening
 
     def opening(self, windows: Windows, begin: Instant) -> Instant | None:
-        """Returns the first instant from `begin` on at which all are open; None where there is none within a year."""
+        """Returns the first instant from `begin` on at which all windows are open; None if there is none within a year."""
         at = begin
         while at < begin + ONE_YEAR_MS:
             closed = self._closed(windows, at)
@@ -246,7 +245,7 @@ class _Looking:
         return None
 
     def _closed(self, windows: Windows, at: Instant) -> list[Instant]:
-        """Returns when those open next that are closed."""
+        """Returns the next openings of the windows that are closed."""
         if not self.looks.takes(sum(len(each.windows or (each,)) for each in windows)):
             raise _TooLong
         verdicts = [each.check(Facts(at, at)) for each in windows]
@@ -257,7 +256,7 @@ def _never_together(place: int) -> Problem:
     return Problem(
         f"constraints[{place}]",
         "is not open together with the other time windows at any instant of the next year: no job can run",
-        "all time_window constraints have to be open at once; where one of them is enough write one, with windows",
+        "all time_window constraints must be open at once; if one of them is enough, write one constraint with windows",
     )
 
 
@@ -266,11 +265,11 @@ def _told(place: int, spec: ScheduleSpec, missed: _Missed) -> Problem:
     made, opens = format_instant(first.made), format_instant(first.opening)
     if first.ended is not None:
         when = _at_its_instant(spec) if first.ended == first.made else f"at {format_instant(first.ended)}"
-        problem = f"the first is made at {made} and ended {when} (on_unmet: abort), because it opens at {opens}"
+        problem = f"the first is created at {made} and aborted {when} (on_unmet: abort), because it opens at {opens}"
         other_way = "on_unmet: wait"
     else:
         patience = format_duration(spec.pending_timeout)
-        problem = f"the first is made at {made} and expires after pending_timeout, {patience}; it opens at {opens}"
+        problem = f"the first is created at {made} and expires after pending_timeout, {patience}; it opens at {opens}"
         other_way = "a longer pending_timeout"
     which = "" if missed.through is None else f" before {as_datetime(missed.through):%Y-%m-%d}"
     hint = f"let the trigger name times within the window, or use {other_way}"
@@ -279,4 +278,4 @@ def _told(place: int, spec: ScheduleSpec, missed: _Missed) -> Problem:
 
 def _at_its_instant(spec: ScheduleSpec) -> str:
     is_flexible = isinstance(spec.trigger, TimeTrigger) and spec.trigger.flexible is not None
-    return "at its own instant in the flexible window" if is_flexible else "at once"
+    return "at its instant in the flexible window" if is_flexible else "at once"

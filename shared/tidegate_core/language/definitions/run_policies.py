@@ -1,16 +1,8 @@
-"""Priorities, and the one number by which waiting jobs are put in order (SEMANTICS 7.3).
+"""Policies for the jobs and runs of a schedule: priority, overlap and retries.
 
-Ageing lifts a job by one class for each 30 minutes that it waits. All jobs age alike, so nothing has to be rewritten as time
-goes by: a class is a head start of 30 minutes over the one below it, and who has the smaller `satisfied_at` less its head
-start goes first, whenever that is asked.
-
-
-The words of overlap: what becomes of an occurrence whose turn comes while its schedule's runs are still open (SEMANTICS 4).
-
-What each of them does is in `tidegate_core/admission/overlap_rules.py`.
-
-
-What follows a program that failed: how often, how soon, and after which errors it is tried again (SEMANTICS 8).
+Waiting lifts a job by one priority class for each 30 minutes. All jobs age at the same rate, so their order never changes and
+nothing is rewritten: a class is a head start of 30 minutes over the class below. The job with the smallest `satisfied_at`
+minus head start is first. `tidegate_core/admission/overlap_rules.py` applies the overlap policies.
 """
 
 from __future__ import annotations
@@ -32,32 +24,32 @@ if TYPE_CHECKING:
 Priority: TypeAlias = Literal["highest", "high", "medium", "low", "lowest"]
 
 AGEING_MS: Final = 30 * 60_000
-"""Waiting that is worth one class."""
+"""Waiting time that equals one class."""
 HEAD_START_MS: Final = {"high": AGEING_MS, "medium": 0, "low": -AGEING_MS, "lowest": -2 * AGEING_MS}
 HIGHEST_HEAD_START_MS: Final = 10**12
-"""31 years: nobody ages into the highest class. The order stays a number of 13 digits, as keys of rows want it."""
+"""Head start of `highest`, 31 years, so that no job ages into it. The order keeps 13 digits, the width in keys of rows."""
 CATCH_UP_CLASS: Final = "low"
 _RANKS: Final[dict[Priority, int]] = {priority: rank for rank, priority in enumerate(get_args(Priority))}
 
 
 def order_of(priority: Priority, satisfied_at: Instant) -> int:
-    """Returns a job's place: the smaller one goes first. It is fixed for the life of the job, and never negative.
+    """Returns the number that orders waiting jobs; the smallest is first. It never changes and is never negative.
 
     Args:
-        priority: Its class.
-        satisfied_at: Since when it waits.
+        priority: Priority class of the job.
+        satisfied_at: Instant since which the job waits.
     """
     head_start = HIGHEST_HEAD_START_MS if priority == "highest" else HEAD_START_MS[priority]
     return max(satisfied_at - head_start, 0)
 
 
 def class_of(priority: Priority, *, catch_up: bool) -> Priority:
-    """Returns the class of one job of a schedule: what makes up for the past goes behind what is due now."""
+    """Returns the priority class of a job. Catch-up jobs come after jobs that are due now."""
     return CATCH_UP_CLASS if catch_up and priority in {"highest", "high", "medium"} else priority
 
 
 def rank_of(priority: Priority) -> int:
-    """Returns a class as a number: 0 for `highest`, and one more for each class below."""
+    """Returns a priority class as a number: 0 for `highest`, and one more for each lower class."""
     return _RANKS[priority]
 
 
@@ -66,14 +58,14 @@ OnOverflow: TypeAlias = Literal["coalesce", "reject"]
 
 MAX_PENDING_DEFAULT: Final = 100
 MAX_PENDING: Final = 10_000
-"""Waiting jobs are held in memory whole, about 1 KB each."""
+"""Largest `max_pending`. Waiting jobs are in memory, about 1 KB each."""
 
 
 def queue_fields_of(overlap: Overlap, max_pending: int, on_overflow: OnOverflow) -> None:
-    """Refuses what only `queue` reads where it would have no effect: its writer expects one.
+    """Refuses fields of `overlap: queue` in schedules with another policy, where they would have no effect.
 
     Raises:
-        PydanticCustomError: As validators do.
+        PydanticCustomError: A field has no effect.
     """
     given = {"max_pending": max_pending != MAX_PENDING_DEFAULT, "on_overflow": on_overflow != "coalesce"}
     for field, is_given in given.items():
@@ -84,7 +76,7 @@ def queue_fields_of(overlap: Overlap, max_pending: int, on_overflow: OnOverflow)
 
 
 def overlap_problems(spec: ScheduleSpec) -> list[Problem]:
-    """Returns why a schedule's overlap does not fit to its trigger."""
+    """Returns a problem if a schedule's overlap policy does not fit its trigger."""
     if spec.overlap != "coalesce" or not isinstance(spec.trigger, EventTrigger):
         return []
     hint = "use queue: a job gathers events until it is admitted; or keep_latest"
@@ -94,28 +86,28 @@ def overlap_problems(spec: ScheduleSpec) -> list[Problem]:
 ErrorKind: TypeAlias = Literal[
     "config", "auth", "user_code", "oom", "preempted", "quota", "transient", "lost", "unknown"
 ]
-"""What a program's end was: by its own report, by the launcher, or `unknown` where neither says."""
+"""Kind of a failure, from the program's report or the launcher; `unknown` if neither reports one."""
 
 TRIES_MAX: Final = 100
 LONGEST_BACKOFF_MS: Final = 24 * 3_600_000
-"""No attempt begins later than a day after the first one: a pause longer than that would be the last."""
+"""Longest pause. No attempt starts later than a day after the first one, so no longer pause can end."""
 DEFAULT_BACKOFF_MS: Final = 30_000
 DEFAULT_MAX_BACKOFF_MS: Final = 30 * 60_000
 TRIED_AGAIN: Final[tuple[ErrorKind, ...]] = ("oom", "preempted", "quota", "transient", "lost", "unknown")
-"""By default: the others come again however often they are tried."""
+"""Errors that are retried by default. The other errors would occur again at each attempt."""
 COSTS_NO_TRY: Final = frozenset({"preempted", "quota"})
-"""The platform's doing, not the program's."""
+"""Errors that the platform causes, not the program."""
 
 
 class Retry(Document):
-    """What follows a failed run: further attempts of it, with the same data and the same permits.
+    """Further attempts of a failed run, with the same data and the same permits.
 
     Attributes:
-        tries: Further attempts, 0 to 100; those after `preempted` and `quota` cost none.
-        backoff: Pause before the first of them, 1 ms to 24 h; doubled each time.
-        max_backoff: The longest pause; 30 minutes, or `backoff` if that is longer.
-        errors: After which ones; all but `config`, `auth` and `user_code`. A program that only ends with an exception or an exit code is
-            `unknown`.
+        tries: Number of further attempts, 0 to 100. Attempts after `preempted` and `quota` do not count.
+        backoff: Pause before the first further attempt, 1 ms to 24 h; each later pause is twice as long.
+        max_backoff: Longest pause; by default 30 minutes, or `backoff` if that is longer.
+        errors: Errors after which the run is retried; by default all but `config`, `auth` and `user_code`. An exception or an
+            exit code without a report is `unknown`.
     """
 
     EXAMPLE: ClassVar = {"tries": 2, "backoff": "30s", "max_backoff": "10m", "errors": ["transient", "unknown"]}
@@ -144,10 +136,10 @@ class Retry(Document):
         return self
 
     def follows(self, error: ErrorKind) -> bool:
-        """Whether an attempt that ended so is worth another one."""
+        """Whether another attempt follows an attempt that ended with `error`."""
         return self.tries > 0 and error in (TRIED_AGAIN if self.errors is None else self.errors)
 
     def pause_ms(self, retries: int) -> int:
-        """Returns the pause before the next attempt, after so many that cost a try."""
+        """Returns the pause before the next attempt, after `retries` counted ones."""
         most = max(DEFAULT_MAX_BACKOFF_MS, self.backoff) if self.max_backoff is None else self.max_backoff
         return min(self.backoff << min(retries, TRIES_MAX), most)

@@ -59,7 +59,7 @@ class TakenFrom(Place):
             raise refused(f"has {len(given)} of value, header, pointer and record", hint="give exactly one of them")
         for name in ("decode", "map"):
             if self.value is not None and getattr(self, name) is not None:
-                raise refused("stands beside value, which is the same for each record", hint="leave it out", field=name)
+                raise refused("must not be given with value", hint="leave it out", field=name)
         return self
 
     def mapped(self, text: str) -> str | None:

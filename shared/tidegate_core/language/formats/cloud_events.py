@@ -83,7 +83,7 @@ def opened(document: Any) -> Opened:
         else:
             attributes[f"{PREFIX}{name.lower()}"] = text
     if all(document.get(name) is not None for name in _DATA):
-        problems.append(Problem("data_base64", "stands beside data", "keep one"))
+        problems.append(Problem("data_base64", "must not be given with data", "keep one"))
     if problems:
         raise InvalidInput(problems)
     return Opened(attributes, _data_of(document))

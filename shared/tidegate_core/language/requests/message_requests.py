@@ -1,4 +1,4 @@
-"""Requests about one-shot messages: send (which also replaces) and cancel (SEMANTICS 14, 18)."""
+"""Requests about one-shot messages: `message.send`, which also replaces a message, and `message.cancel`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tidegate_core.language.values.problems import Problem, refused
 __all__ = ["MAX_PAYLOAD_BYTES", "PAYLOAD_FIELDS", "MessageCancel", "MessageSend", "check_delivery"]
 
 
-_RECURRING = "a message that is sent again and again is a schedule whose target is a message"
+_RECURRING = "a recurring message is a schedule whose target is a message"
 
 
 class MessageSend(MessageBody, RequestBase):
-    """Deliver a payload to a topic at a time.
+    """Deliver a payload to a topic at a set time.
 
     Attributes:
-        key: Names the message, so that it can be replaced and cancelled; without one its request's id does.
-        deliver_at: When; in the past means at once. Either this or `after`.
-        after: How long after the record's append time.
-        receipt: Whether acceptance writes a receipt; a refusal always does.
+        key: Name of the message, to replace or cancel it; without a key the request's id is its name.
+        deliver_at: Instant of the delivery; in the past it means at once. Either this or `after` must be given.
+        after: Time from the record's append time to the delivery.
+        receipt: Whether an accepted request gets a receipt; a refused one always does.
     """
 
     EXAMPLE: ClassVar = {
@@ -61,7 +61,7 @@ class MessageSend(MessageBody, RequestBase):
         if (self.deliver_at is None) == (self.after is None):
             both = self.after is not None
             raise refused(
-                "stands beside after" if both else "is missing",
+                "must not be given with after" if both else "is missing",
                 field="deliver_at",
                 hint="give either deliver_at or after",
             )
@@ -70,10 +70,10 @@ class MessageSend(MessageBody, RequestBase):
         return self
 
     def due(self, appended_at: Instant) -> Instant:
-        """Returns when to deliver.
+        """Returns the instant of the delivery.
 
         Args:
-            appended_at: Append time of the request's record; `after` counts from it, on the broker's clock.
+            appended_at: Append time of the request's record by the broker's clock; `after` counts from it.
         """
         if self.deliver_at is not None:
             return self.deliver_at
@@ -81,7 +81,7 @@ class MessageSend(MessageBody, RequestBase):
 
 
 def check_delivery(request: MessageSend, *, appended_at: Instant) -> tuple[Problem, ...]:
-    """Returns what is wrong with a message's time: more than ten years ahead is refused, the past is not."""
+    """Returns a problem if a message's time is more than ten years ahead. A time in the past is accepted."""
     if request.due(appended_at) <= appended_at + TEN_YEARS_MS:
         return ()
     field = "deliver_at" if request.after is None else "after"
@@ -89,11 +89,11 @@ def check_delivery(request: MessageSend, *, appended_at: Instant) -> tuple[Probl
 
 
 class MessageCancel(RequestBase):
-    """Take a message back that has not been sent.
+    """Cancel a message that has not been delivered.
 
     Attributes:
-        key: The message's key; or
-        message_id: the id of the request that sent it, for a message without key.
+        key: Key of the message.
+        message_id: Id of the request that sent it, for a message without a key.
     """
 
     EXAMPLE: ClassVar = {"id": "c-3", "type": "message.cancel", "namespace": "orders", "key": "reminder-17"}
@@ -106,6 +106,6 @@ class MessageCancel(RequestBase):
     @model_validator(mode="after")
     def _one_name(self) -> Self:
         if (self.key is None) == (self.message_id is None):
-            problem = "stands beside message_id" if self.key is not None else "is missing"
+            problem = "must not be given with message_id" if self.key is not None else "is missing"
             raise refused(problem, field="key", hint="give either key or message_id")
         return self

@@ -1,4 +1,4 @@
-"""Receipts: what became of a request, on `tidegate.receipts` and as the API's answer (SEMANTICS 18)."""
+"""Receipts: the results of requests, on the topic `tidegate.receipts` and as the API's answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_NEXT = 3
 
 
 class ReceiptStatus(StrEnum):
-    """How a request ended; `pending` is the API's answer while there is no receipt yet."""
+    """Result of a request. The API answers `pending` while there is no receipt."""
 
     ACCEPTED = "accepted"
     UNCHANGED = "unchanged"
@@ -29,13 +29,13 @@ class ReceiptStatus(StrEnum):
 
 
 class Discarded(Document):
-    """What an update, delete or suspend threw away.
+    """Pending work that an update, delete or suspend discarded.
 
     Attributes:
-        jobs: Ids of the jobs that were cancelled.
-        evidence: Entries that had been counted, by correlation key; the key is empty where there is none.
-        messages: Occurrences of a recurring message that were due, and that the broker had not acknowledged. None of them is sent again; one
-            that was on its way may still arrive.
+        jobs: Ids of the cancelled jobs.
+        evidence: Numbers of discarded entries of evidence, by correlation key; the key is empty without correlation.
+        messages: Number of due occurrences of a recurring message that the broker had not acknowledged. They are not sent
+            again, but a record in flight may still arrive.
     """
 
     EXAMPLE: ClassVar = {"jobs": ["0042-mfrggzdfmztwq2lkn5wg63tqoe"], "evidence": {"2013-01-01": 1}, "messages": 0}
@@ -46,16 +46,16 @@ class Discarded(Document):
 
 
 class Receipt(Document):
-    """The answer to a request, keyed by its id.
+    """The answer to a request. The record's key is the request's id.
 
     Attributes:
-        version: Of the schedule, or of the wide controls, after the request.
-        next: Up to three next nominal instants.
-        running: Runs past the start gate, which go on.
-        backlog: Of a resume: occurrences of the suspended span that go on or are made up for; 1,000 stands for more as well.
-        id: The message, job or run that the request made.
-        errors: Why it was refused.
-        at: When it was decided.
+        version: Version of the schedule, source or scope suspensions after the request.
+        next: Next nominal times, at most three.
+        running: Ids of the runs past the start gate, which continue.
+        backlog: Number of occurrences of the suspended span that a resume continues or creates; 1,000 means 1,000 or more.
+        id: Id of the message, job or run that the request created.
+        errors: Problems for which the request was refused.
+        at: Instant of the decision.
     """
 
     EXAMPLE: ClassVar = {

@@ -1,8 +1,7 @@
-"""What a record may not ask for, however well it is written: to speak for a namespace that is not its topic's, and to have
-tidegate itself write into tidegate's own topics.
+"""Refuses records that name a namespace for which their topic is not, and requests that deliver into tidegate's own topics.
 
-Who may write into a topic is the brokers' word (ACLs); which namespaces a topic is for is the nodes' (`namespaces` of the
-settings). A source's topic needs no rule: its records cannot name a namespace, the source does.
+The brokers' ACLs decide who may write into a topic; the nodes' setting `namespaces` decides which namespaces its records may
+name. A source's topic needs no such rule: the source names the namespace, its records cannot.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from tidegate_core.language.values.problems import Problem, RefusedRecord, short
 OWN_TOPICS: Final = frozenset(
     {"requests", "events", "pokes", "receipts", "runs", "requests.dlq", "events.dlq", "runs.dlq"}
 )
-"""Behind the prefix. A message into one of them would be a request, a receipt or an end of a run that tidegate vouches for."""
+"""Names of tidegate's topics, without their prefix. A message to such a topic would look like a record by tidegate itself."""
 NAMESPACE_HINT: Final = "write it into that namespace's topic, or change the nodes' setting namespaces"
 
 
 def authorize_request(request: Request, allowed: tuple[str, ...], requests_topic: str) -> None:
-    """Passes what a request may ask for.
+    """Refuses a request for a namespace or a topic that its record may not name.
 
     Args:
-        request: As it was parsed.
-        allowed: Of the requests topic.
-        requests_topic: Its full name, which tells the prefix of all own topics.
+        request: Parsed request.
+        allowed: Namespaces that the requests topic accepts.
+        requests_topic: Full name of the requests topic, which contains the prefix of tidegate's topics.
 
     Raises:
-        RefusedRecord: It is forbidden.
+        RefusedRecord: The request is forbidden.
     """
     problems = [*_of_namespace(request.namespace, allowed, requests_topic), *_of_target(request, requests_topic)]
     if problems:
@@ -47,7 +46,7 @@ def authorize_request(request: Request, allowed: tuple[str, ...], requests_topic
 
 
 def authorize_events(events: Iterable[Event], allowed: tuple[str, ...], events_topic: str) -> None:
-    """Passes events of namespaces that the topic is for. Raises RefusedRecord."""
+    """Refuses events of a namespace that the events topic does not accept. Raises RefusedRecord."""
     namespaces = dict.fromkeys([event.namespace for event in events])
     if "*" in allowed and OWN_NAMESPACE not in namespaces:
         return
@@ -64,7 +63,7 @@ def authorize_events(events: Iterable[Event], allowed: tuple[str, ...], events_t
 
 
 def is_for(namespace: str | None, allowed: tuple[str, ...]) -> bool:
-    """Whether a topic is for a namespace; None stands for something that is not of one, or does not say of which."""
+    """Whether a topic accepts a namespace. None stands for a record without a namespace; only `*` accepts it."""
     if "*" in allowed:
         return True
     return namespace is not None and any(
@@ -76,8 +75,8 @@ def _of_namespace(namespace: str | None, allowed: tuple[str, ...], topic: str) -
     if is_for(namespace, allowed):
         return []
     if namespace is None:
-        return [Problem("namespace", f"is not said, and {topic} is for some namespaces only", NAMESPACE_HINT)]
-    return [Problem("namespace", f'"{shortened(namespace)}" is none of those that {topic} is for', NAMESPACE_HINT)]
+        return [Problem("namespace", f"is missing, and {topic} accepts some namespaces only", NAMESPACE_HINT)]
+    return [Problem("namespace", f'"{shortened(namespace)}" is not accepted on {topic}', NAMESPACE_HINT)]
 
 
 def _of_target(request: Request, requests_topic: str) -> list[Problem]:

@@ -1,7 +1,4 @@
-"""What every request has, whatever it is about.
-
-Wide controls: requests that stop, and let go on, a namespace or the whole system (SEMANTICS 10).
-"""
+"""Base class of all requests, and the requests that suspend and resume a namespace or the whole system."""
 
 from __future__ import annotations
 
@@ -16,16 +13,16 @@ from tidegate_core.language.values.names import Namespace, RequestId, ShortText
 from tidegate_core.language.values.problems import refused
 
 MAX_RECORD_BYTES = 1_048_576
-"""A request or event: 1 MiB. The topics take 4 MiB, so that what is refused is seen and kept as a dead letter."""
+"""Size of a request or event, 1 MiB. The topics accept 4 MiB, so that a larger record is read, refused and kept as a dead letter."""
 
 
 class RequestBase(Document):
-    """What every request has.
+    """The fields of every request.
 
     Attributes:
-        id: The sender's; a repeat of it is recognised for 7 days. Without one a repeat is a second request.
-        actor: Who wants it, for the record.
-        reason: Why, for the record.
+        id: Id that the sender chose. A repeat is recognised for 7 days; without an id a repeat is a second request.
+        actor: Name of the person or program that sends the request, for the history.
+        reason: Reason for the request, for the history.
     """
 
     id: RequestId | None = None
@@ -33,10 +30,10 @@ class RequestBase(Document):
     reason: ShortText | None = None
 
     def to_json(self, without: Collection[str] = ()) -> bytes:
-        """Returns the request as a record's value; what was left out stays out.
+        """Returns the request as a record's value, without fields that the sender left out.
 
         Args:
-            without: Fields that are kept elsewhere.
+            without: Further fields to leave out, because they are stored elsewhere.
         """
         fields = self.model_dump(mode="json", exclude_unset=True, exclude=set(without))
         document = {"type": getattr(self, "type", ""), **fields}
@@ -44,10 +41,11 @@ class RequestBase(Document):
 
 
 class ControlRequest(RequestBase):
-    """A request about all that a scope covers.
+    """A request about a scope: a namespace or the whole system.
 
     Attributes:
-        scope: `system`, or `namespace` together with its name.
+        scope: Kind of scope, `system` or `namespace`.
+        namespace: Name of the namespace, for `scope: namespace`.
     """
 
     PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "until", "selector", "dataset", "launcher")
@@ -70,7 +68,7 @@ class ControlRequest(RequestBase):
 
 
 class ControlSuspend(ControlRequest):
-    """Stop all that the scope covers: what waits is cancelled, events meanwhile are ignored, messages are held back."""
+    """Suspend a scope: waiting jobs are cancelled, events during the suspension are ignored, and messages are held."""
 
     EXAMPLE: ClassVar = {
         "id": "w-1",
@@ -86,7 +84,7 @@ class ControlSuspend(ControlRequest):
 
 
 class ControlResume(ControlRequest):
-    """Let a scope go on from now; its messages that were held back are delivered at once."""
+    """Resume a scope from now on; its held messages are delivered at once."""
 
     EXAMPLE: ClassVar = {"id": "w-2", "type": "control.resume", "scope": "system"}
 

@@ -277,7 +277,7 @@ def _a_run_whose_end_counts_is_open_and_the_constraint_aborts() -> Explanation:
     (
         "skipped/rate_reached: a constraint with `on_unmet: abort` did not hold: as many runs as the "
         "rate allows were admitted in its span; decided at 2025-11-13T02:13:23Z: 1 runs were admitted "
-        "since 2025-11-13T01:13:23.001Z, 1 per 1h are allowed; the next may go at 2025-11-13T03:13:22Z"
+        "since 2025-11-13T01:13:23.001Z, 1 per 1h are allowed; the next may start at 2025-11-13T03:13:22Z"
     ),
 )
 def _one_run_an_hour_and_the_constraint_aborts() -> Explanation:

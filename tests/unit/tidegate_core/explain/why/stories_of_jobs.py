@@ -76,7 +76,7 @@ def _a_run_whose_end_counts_is_open() -> Explanation:
     "rate_reached",
     (
         "rate_reached [2025-11-13T03:13:21Z]: 1 runs were admitted since 2025-11-13T01:13:23.001Z, 1 per "
-        "1h are allowed; the next may go at 2025-11-13T03:13:21Z"
+        "1h are allowed; the next may start at 2025-11-13T03:13:21Z"
     ),
 )
 def _one_run_an_hour() -> Explanation:
@@ -101,7 +101,7 @@ def _the_host_is_busy() -> Explanation:
 
 @story(
     "load_unknown",
-    "load_unknown: cpu of local is not known; it is waited for 5m (as its node decided at 2025-11-13T02:13:21Z)",
+    "load_unknown: cpu of local is not known; the job waits for at most 5m (as its node decided at 2025-11-13T02:13:21Z)",
 )
 def _nobody_can_say_what_the_load_is() -> Explanation:
     bench = a_bench()

@@ -14,7 +14,7 @@ def test_given_a_rate_that_has_no_room_then_the_job_says_what_counts_and_when_th
     assert told(last_job(triggered(CALLS, behaviour=QUICK, times=2))) == [
         (
             "rate_reached [2025-11-13T03:13:21Z]: 1 runs of group calls of namespace flights were admitted within 1h, 1 are allowed; "
-            "the next may go at 2025-11-13T03:13:21Z"
+            "the next may start at 2025-11-13T03:13:21Z"
         )
     ]
 

@@ -76,12 +76,12 @@ def test_given_a_key_whose_value_is_missing_or_too_long_then_the_job_is_told_of_
     [
         pytest.param({"scope": "group"}, "is needed by scope: group", id="no group"),
         pytest.param({"scope": "key"}, "is needed by scope: key", id="no key"),
-        pytest.param({"group": "g"}, "means nothing for scope: schedule", id="group beside a schedule"),
-        pytest.param({"scope": "group", "group": "g", "key": "k"}, "means nothing for scope: group", id="both"),
+        pytest.param({"group": "g"}, "has no effect with scope: schedule", id="group beside a schedule"),
+        pytest.param({"scope": "group", "group": "g", "key": "k"}, "has no effect with scope: group", id="both"),
         pytest.param({"scope": "group", "group": "Not a name"}, "pattern", id="no name"),
         pytest.param({"scope": "key", "key": "${nominall}"}, "is unknown", id="unknown variable"),
-        pytest.param({"scope": "key", "key": "${run.id}"}, "is of one run only", id="of one run"),
-        pytest.param({"scope": "key", "key": "a ${attempt}"}, "is of one run only", id="changes while it waits"),
+        pytest.param({"scope": "key", "key": "${run.id}"}, "differs for each run", id="of one run"),
+        pytest.param({"scope": "key", "key": "a ${attempt}"}, "differs for each run", id="changes while it waits"),
         pytest.param({"scope": "key", "key": ""}, "at least 1", id="empty"),
     ],
 )

@@ -89,7 +89,7 @@ def test_given_any_demand_then_no_span_has_more_than_the_rate_allows_and_none_wa
         pytest.param({"max": 1, "per": "0s"}, "greater than 0", id="no time"),
         pytest.param({"max": 1, "per": "400d"}, "longer than 366 days", id="too long"),
         pytest.param({"max": 1, "per": "2h", "window": "calendar"}, "no span of the calendar", id="two hours"),
-        pytest.param({"max": 1, "per": "1h", "zone": "UTC"}, "means nothing for a sliding", id="zone"),
+        pytest.param({"max": 1, "per": "1h", "zone": "UTC"}, "has no effect with a sliding", id="zone"),
     ],
 )
 def test_given_no_rate_then_it_is_refused(fields: dict[str, Any], problem: str) -> None:

@@ -45,7 +45,7 @@ def told(*specs: ScheduleSpec) -> str | None:
 def test_given_a_circle_then_its_members_are_named_in_their_order(specs: list[ScheduleSpec], circle: list[str]) -> None:
     assert (
         told(*specs)
-        == f"waits for its own runs, in a circle: {' waits for '.join(f'flights/{each}' for each in circle)}"
+        == f"waits for its own runs, in a cycle: {' waits for '.join(f'flights/{each}' for each in circle)}"
     )
 
 

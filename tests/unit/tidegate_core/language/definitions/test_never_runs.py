@@ -180,7 +180,7 @@ def test_given_a_warning_then_it_says_what_was_looked_at_and_the_way_out() -> No
     told = str(never_runs_warning(parse_schedule(a_document("0 3 * * *", window())), NOW))
     assert told.startswith("constraints[0]: no job of the trigger can run before 2028-")
     assert (
-        "made at 2026-11-21T03:00:00Z and expires after pending_timeout, 1h; it opens at 2026-11-21T22:00:00Z" in told
+        "created at 2026-11-21T03:00:00Z and expires after pending_timeout, 1h; it opens at 2026-11-21T22:00:00Z" in told
     )
     assert "a longer pending_timeout" in told
 
@@ -188,7 +188,7 @@ def test_given_a_warning_then_it_says_what_was_looked_at_and_the_way_out() -> No
 def test_given_what_is_ended_after_a_wait_then_the_warning_says_when() -> None:
     document = a_document("0 3 * * *", window("00:00", "03:10", **ABORTS), window("03:10", "22:00"), **FORCED)
     assert (
-        "made at 2026-11-21T03:00:00Z and ended at 2026-11-21T03:10:00Z (on_unmet: abort), "
+        "created at 2026-11-21T03:00:00Z and aborted at 2026-11-21T03:10:00Z (on_unmet: abort), "
         "because it opens at 2026-11-22T00:00:00Z"
     ) in str(never_runs_warning(parse_schedule(document), NOW))
 
@@ -196,7 +196,7 @@ def test_given_what_is_ended_after_a_wait_then_the_warning_says_when() -> None:
 def test_given_what_is_ended_in_a_flexible_window_then_the_warning_says_so() -> None:
     document = a_document(cron("30 2 * * *", flexible="50m"), window(**ABORTS))
     assert (
-        "made at 2026-11-21T02:30:00Z and ended at its own instant in the flexible window (on_unmet: abort), "
+        "created at 2026-11-21T02:30:00Z and aborted at its instant in the flexible window (on_unmet: abort), "
         "because it opens at 2026-11-21T22:00:00Z"
     ) in str(never_runs_warning(parse_schedule(document), NOW))
 

@@ -372,7 +372,7 @@ def test_given_what_only_says_that_it_is_a_cloudevent_then_it_is_refused(value: 
         ),
         (
             {"event": {"dataset": {"value": "raw", "decode": "url"}, "partition": "p"}},
-            "event.dataset.decode: stands beside value, which is the same for each record; leave it out",
+            "event.dataset.decode: must not be given with value; leave it out",
         ),
         (
             {"event": {"dataset": "raw", "partition": {"pointer": "/k", "decode": "base64"}}},

@@ -65,7 +65,7 @@ def test_given_events_of_others_then_they_are_dead_letters_and_those_between_the
     bench.run(SECOND)
     assert [row["counts"] for row in bench.rows("E#")] == [[2]]
     (said,) = forbidden(bench, EVENTS)
-    assert said.startswith('namespace: "orders" is none of those that tidegate.events is for')
+    assert said.startswith('namespace: "orders" is not accepted on tidegate.events')
 
 
 def test_given_requests_of_others_then_their_senders_are_told_and_nothing_is_done(bench: ActorHarness) -> None:
