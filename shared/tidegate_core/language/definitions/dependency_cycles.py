@@ -35,7 +35,10 @@ def circle_warning(spec: ScheduleSpec, others: Mapping[str, ScheduleSpec]) -> Pr
     own = f"{spec.namespace}/{spec.name}"
     came_by: dict[str, str] = {}
     frontier = [(own, upstream) for upstream in upstreams_of(spec)]
-    for waiting, upstream in frontier:  # The loop extends the list: a breadth-first search finds the shortest cycle first.
+    for (
+        waiting,
+        upstream,
+    ) in frontier:  # The loop extends the list: a breadth-first search finds the shortest cycle first.
         if upstream == own:
             return _told(_way_back(came_by, waiting, own))
         if upstream not in came_by and upstream in others:

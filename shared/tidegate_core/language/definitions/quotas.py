@@ -47,7 +47,9 @@ class Quota(BaseModel):
     schedules_max: int | None = Field(
         default=None, ge=1, description="Number of schedules, including suspended ones; deleted ones do not count."
     )
-    fan_out_max: int | None = Field(default=None, ge=1, description="Number of schedules that subscribe to the same event.")
+    fan_out_max: int | None = Field(
+        default=None, ge=1, description="Number of schedules that subscribe to the same event."
+    )
 
 
 NO_QUOTA: Final = Quota()

@@ -1,1 +1,1 @@
-"""Forms in which documents come: bare JSON, CloudEvents, Clockwork, CDAP; schemas and field tables."""
+"""Formats of documents: plain JSON, CloudEvents, records of Clockwork and CDAP, and the generated reference pages."""

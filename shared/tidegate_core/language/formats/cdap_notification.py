@@ -1,4 +1,4 @@
-"""CDAP's notification about data partitions, taken as our events, so that its producers need not change (SEMANTICS 18)."""
+"""Reads CDAP's notifications about data partitions as events, so that CDAP's producers need no change."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tidegate_core.language.values.instants import LATEST_INSTANT, format_instan
 from tidegate_core.language.values.problems import InvalidInput, Problem, shortened
 
 _ENVELOPES = {"eventType": "payload", "notificationType": "properties"}
-"""By the field that says what it is about, the one with the rest: as their design has it, and as their releases write it."""
+"""Field with the content, by the field with the kind: in CDAP's design document, and in CDAP's releases."""
 
 MAX_DATA_PARTITIONS = 1_000
-"""Data partitions of one notification: more than a record of theirs ever carried."""
+"""Data partitions of one notification, more than CDAP's records contain."""
 
 _DATASET_HINT = 'write "namespace.dataset", or {"namespace": …, "dataset": …}'
 
@@ -27,10 +27,10 @@ def is_cdap_notification(document: Mapping[str, Any]) -> bool:
 
 
 def as_our_events(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns one document of a `data.partition` event per data partition.
+    """Returns a document of a `data.partition` event for each data partition.
 
     Raises:
-        InvalidInput: Not a notification about data partitions, or a part of it cannot be read.
+        InvalidInput: The notification is not about data partitions, or a part of it cannot be read.
     """
     field, inside = next((field, inside) for field, inside in _ENVELOPES.items() if field in document)
     kind, payload = document[field], document.get(inside)
@@ -55,7 +55,7 @@ def as_our_events(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         return events
     if not isinstance(given, str):
         raise InvalidInput([Problem("id", "is not a text", "write it in quotes")])
-    # Theirs have none; whoever gives one, as a header of the API does, repeats the notification under it.
+    # CDAP's notifications have no id. A sender that sets one, such as an HTTP header of the API, repeats them with that id.
     return [{**event, "id": f"{one_step(given)}/{event['partition']}"} for event in events]
 
 
@@ -63,7 +63,7 @@ def _dataset(given: Any) -> tuple[str, str]:
     if isinstance(given, Mapping):
         namespace, dataset = given.get("namespace"), given.get("dataset")
     elif isinstance(given, str):
-        # Their texts are "dataset:ns.name" or "ns.name"; our own way of writing it is "ns/name".
+        # CDAP writes "dataset:ns.name" or "ns.name"; tidegate writes "ns/name".
         text = given.removeprefix("dataset:").replace("/", ".", 1)
         namespace, dot, dataset = text.partition(".")
         dataset = dataset if dot else None
@@ -76,7 +76,7 @@ def _dataset(given: Any) -> tuple[str, str]:
 
 def _data_partitions(given: Any) -> list[str]:
     keys = given
-    if isinstance(given, str):  # theirs is a list inside of a text
+    if isinstance(given, str):  # CDAP writes the list as a JSON text.
         try:
             keys = from_json(given, allow_inf_nan=False)
         except ValueError as error:
@@ -99,15 +99,15 @@ def _data_partition(key: Any, number: int) -> str:
     values = {str(name): _without_its_class(value) for name, value in fields.items()}
     for name, value in values.items():
         if not isinstance(value, str | int) or isinstance(value, bool):
-            # Of other kinds CDAP has no keys, and each language would write them another way.
+            # CDAP has no keys of other types, and languages would write them in different ways.
             place = f"partitionKeys[{number}].{shortened(name)}"
             raise InvalidInput([Problem(place, "is neither a text nor a whole number")])
-    # Hive's way of writing it; quoted, so that no value can be taken for two fields.
+    # The notation of Hive, quoted so that no value looks like two fields.
     return "/".join(f"{quote(name, safe='')}={quote(str(value), safe='')}" for name, value in values.items())
 
 
 def _without_its_class(value: Any) -> Any:
-    """Returns a field's value; their codec writes it behind the name of its class: `["java.lang.Long", 5]`."""
+    """Returns a field's value without the class name that CDAP's codec writes: `["java.lang.Long", 5]`."""
     match value:
         case [str(name), inner] if name.startswith("java.lang."):
             return inner

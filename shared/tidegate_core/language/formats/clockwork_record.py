@@ -1,4 +1,4 @@
-"""Clockwork's own record, taken as `message.send`, so that its clients need not change to move over (SEMANTICS 18)."""
+"""Reads Clockwork's records as `message.send`, so that its clients need no change."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ CLOCKWORK_FIELDS = {
     "payload": "taskData",
     "payload_text": "taskData",
 }
-"""Our fields by what their record calls them: problems are told in the sender's words."""
+"""Clockwork's name of each field. Problems use the sender's names."""
 
 _THEIRS = frozenset({"scheduleKey", "orderingKey", "taskData", "scheduleTime"})
 _KNOWN = ("clientId", "scheduleKey", "orderingKey", "taskData", "delivery", "scheduleTime", "id")
 
 
 def is_clockwork_schedule(document: Mapping[str, Any]) -> bool:
-    """Also without the `clientId` that it needs: a record with two fields that only theirs have is told what is missing."""
+    """Whether a record is Clockwork's. Two fields of Clockwork suffice, so that a missing `clientId` is reported as such."""
     return "type" not in document and ("clientId" in document or len(_THEIRS.intersection(document)) > 1)
 
 
 def as_message_send(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the `message.send` that the record means.
+    """Returns the document of a `message.send` for the record.
 
     Raises:
-        InvalidInput: Fields are missing, unknown or of another kind; theirs are named.
+        InvalidInput: Fields are missing, unknown or of another type. The problems use Clockwork's names.
     """
     delivery = document.get("delivery")
     time = document.get("scheduleTime")
@@ -58,6 +58,6 @@ def as_message_send(document: Mapping[str, Any]) -> dict[str, Any]:
         "key": document["scheduleKey"],
         "topic": delivery["topic"],
         "deliver_at": format_instant(time),
-        # A text is their payload as it is; anything else is JSON.
+        # A text is the payload itself; any other value is JSON.
         "payload_text" if isinstance(task, str) else "payload": task,
     }

@@ -1,8 +1,8 @@
-"""CloudEvents 1.0 in JSON: which of a record's attributes say what of a request or an event, and structured mode, taken apart.
+"""CloudEvents 1.0 in JSON: reads structured mode, and maps attributes to fields of a request or an event.
 
-The readers of records call this. In binary mode the attributes are the record's headers `ce_<name>`; in structured mode they are members of
-the value, beside `data`. Both mean the same. What an attribute says is mapped to a field or refused, and never dropped;
-extension attributes are the senders' own.
+Readers of records call this. In binary mode the attributes are the record's headers `ce_<name>`; in structured mode they are
+members of the value next to `data`. Both modes mean the same. Each attribute of the specification is mapped to a field or
+refused, never dropped; extension attributes are ignored.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 from tidegate_core.language.values.problems import InvalidInput, Problem, shortened
 
 PREFIX: Final = "ce_"
-"""Of the headers in binary mode."""
+"""Prefix of the headers in binary mode."""
 CONTENT_TYPE: Final = "content-type"
 SPEC_VERSION: Final = "1.0"
 ATTRIBUTES: Final = ("id", "source", "specversion", "type", "datacontenttype", "dataschema", "subject", "time")
-"""Those of the specification; all of them are texts."""
+"""Attributes of the specification; all of them are texts."""
 READ_HEADERS: Final = tuple(f"{PREFIX}{name}" for name in ATTRIBUTES)
 
 _FORMAT: Final = "application/cloudevents"
@@ -29,11 +29,11 @@ _NO_SCHEMA: Final = Problem("dataschema", "is no attribute that tidegate keeps",
 
 
 class Opened(NamedTuple):
-    """An event in structured mode, taken apart.
+    """Parts of an event in structured mode.
 
     Attributes:
-        attributes: By their headers' names in binary mode, extensions included.
-        data: JSON, None where there is none; or what is to be read as JSON.
+        attributes: Attributes by their header names in binary mode, with extensions.
+        data: Data as JSON, or bytes of a JSON text; None if there are none.
     """
 
     attributes: dict[str, str]
@@ -41,10 +41,12 @@ class Opened(NamedTuple):
 
 
 def is_structured(document: Any, content_type: str | None) -> bool:
-    """Whether a record's value is a whole CloudEvent. Without a content type `specversion` tells: no document of ours has such a field.
+    """Whether a record's value is a whole CloudEvent.
+
+    Without a content type the field `specversion` decides: no document of tidegate has such a field.
 
     Raises:
-        InvalidInput: It is one, in a form that is not read here.
+        InvalidInput: The value is a CloudEvent in a format that tidegate does not read.
     """
     media_type = _media_type(content_type)
     if media_type == _JSON_FORMAT:
@@ -56,7 +58,7 @@ def is_structured(document: Any, content_type: str | None) -> bool:
 
 
 def is_json_event(content_type: str | None) -> bool:
-    """Whether a record's value is a whole CloudEvent in JSON, as its content type has it."""
+    """Whether the content type says that the value is a whole CloudEvent in JSON."""
     return _media_type(content_type) == _JSON_FORMAT
 
 
@@ -65,10 +67,10 @@ def _media_type(content_type: str | None) -> str:
 
 
 def opened(document: Any) -> Opened:
-    """Takes a structured event apart.
+    """Returns the parts of an event in structured mode.
 
     Raises:
-        InvalidInput: With all problems.
+        InvalidInput: The event is invalid; the error has all problems.
     """
     if not isinstance(document, Mapping):
         raise InvalidInput([Problem("", "is JSON, but no CloudEvent: not an object")])
@@ -90,7 +92,7 @@ def opened(document: Any) -> Opened:
 
 
 def _text_of(name: str, value: Any) -> str | None:
-    """Returns an attribute as its header has it; extensions may be numbers and flags."""
+    """Returns an attribute as the text of its header, or None if it is no text. Extensions may be numbers or booleans."""
     if isinstance(value, str):
         return value
     if name in ATTRIBUTES or not isinstance(value, int):
@@ -109,7 +111,7 @@ def _data_of(document: Mapping[str, Any]) -> Any | bytes:
 
 
 def version_problem(attributes: Mapping[str, str]) -> Problem | None:
-    """Returns the problem of an event of another version of the specification; one that says none is taken for ours."""
+    """Returns a problem if the event has another version of the specification. An event without a version is accepted."""
     version = attributes.get("ce_specversion", SPEC_VERSION)
     if version == SPEC_VERSION:
         return None
@@ -117,15 +119,15 @@ def version_problem(attributes: Mapping[str, str]) -> Problem | None:
 
 
 def as_event(attributes: Mapping[str, str], document: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an event's document with what its attributes say beside id and type.
+    """Returns an event's document with the values of its attributes other than id and type.
 
     Raises:
-        InvalidInput: They contradict the document, or say what no such event can.
+        InvalidInput: An attribute contradicts the document or has no field in such an event.
     """
     problems = [_NO_SCHEMA] if "ce_dataschema" in attributes else []
     merged = dict(document)
     if "ce_time" in attributes:
-        # Clients stamp each event themselves; when its data came to be, the data know better.
+        # Client libraries set `time` at each event. An `event_time` in the data is more exact.
         merged.setdefault("event_time", attributes["ce_time"])
     for name, field in (("ce_source", "producer"), ("ce_subject", "subject")):
         if name not in attributes:
@@ -143,10 +145,12 @@ def as_event(attributes: Mapping[str, str], document: Mapping[str, Any]) -> dict
 
 
 def as_request(attributes: Mapping[str, str], document: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a request's document with what its attributes say beside id and type. `ce_time` says nothing: the broker's counts.
+    """Returns a request's document with the values of its attributes other than id and type.
+
+    `ce_time` is ignored: the broker's append time counts.
 
     Raises:
-        InvalidInput: They say what no request can.
+        InvalidInput: An attribute has no field in a request.
     """
     problems = [_NO_SCHEMA] if "ce_dataschema" in attributes else []
     if "ce_subject" in attributes:
@@ -157,6 +161,6 @@ def as_request(attributes: Mapping[str, str], document: Mapping[str, Any]) -> di
     source, actor = attributes.get("ce_source"), document.get("actor")
     if source is None or actor == source:
         return dict(document)
-    # The specification demands a source of every event: a person who asks through a program is named beside it.
+    # Every CloudEvent has a source. If the data name a person as well, `actor` names both.
     said = source if actor is None else f"{actor} via {source}" if isinstance(actor, str) else actor
     return {**document, "actor": said}

@@ -1,12 +1,7 @@
-"""JSON Schemas of the public formats, generated from the models (SEMANTICS 18).
+"""Generates the reference of the public formats from the models: JSON Schemas, and the page `docs/fields.md`.
 
-`make schemas` writes them anew; a test fails when the committed ones differ.
-
-
-Tables of all fields of a schedule, for people, generated from the models (`docs/fields.md`).
-
-`make schemas` writes them anew; a test fails when the committed page differs. Names, defaults and bounds come
-from the JSON schema, meanings from the docstrings of the models.
+`make schemas` writes both; a test fails if the committed files differ. On the page, names, defaults and bounds come from the
+JSON Schema, meanings from the docstrings of the models.
 """
 
 from __future__ import annotations
@@ -51,7 +46,7 @@ _FORMATS: dict[str, tuple[Any, Literal["validation", "serialization"], str]] = {
 
 
 def schemas() -> dict[str, str]:
-    """Returns the text of each schema by its name, sorted and indented so that changes read well."""
+    """Returns the text of each schema by name, sorted and indented for readable diffs."""
     return {name: _text(*described) for name, described in _FORMATS.items()}
 
 
@@ -63,26 +58,26 @@ def _text(model: Any, mode: Literal["validation", "serialization"], title: str) 
 
 _HEAD = """# Fields of a schedule
 
-Generated from the models. What they mean together, by example: [schedules.md](schedules.md); for programs:
-[schemas/schedule.json](schemas/schedule.json).
+Generated from the models. [schedules.md](schedules.md) explains the fields by examples;
+[schemas/schedule.json](schemas/schedule.json) is the same reference for programs.
 """
 _ENTRY = re.compile(r"^ {4}([\w, ]+): (.*)$")
 _UNSAID: Mapping[str, str] = {
-    "type": "The kind.",
-    "kind": "What the document is.",
-    "namespace": "Whose it is: 1 to 128 of a-z 0-9 - _ . that begin with a letter or digit.",
-    "name": "Of its own within the namespace, of the same characters.",
+    "type": "Kind.",
+    "kind": "Kind of the document.",
+    "namespace": "Namespace: 1 to 128 of a-z 0-9 - _ . that begin with a letter or digit.",
+    "name": "Name that is unique within the namespace, of the same characters.",
     "start": "First instant that counts.",
-    "end": "First instant that counts no more.",
-    "dst_gap": "What becomes of a local time that a clock change leaves out; `shift` by default.",
-    "dst_overlap": "Which of the passes counts of a local time that comes twice; `first` by default.",
-    "on_unmet": "`wait` until it holds, or `abort` the job when it does not hold at once.",
+    "end": "First instant that no longer counts.",
+    "dst_gap": "Rule for a local time that a clock change skips; `shift` by default.",
+    "dst_overlap": "Pass of a repeated local time that counts; `first` by default.",
+    "on_unmet": "Rule if the constraint is not met: `wait` until it is, or `abort` the job at once.",
 }
-"""Fields whose meaning no docstring has to say again."""
+"""Meanings of fields that have none in their model's docstring."""
 
 
 def field_tables() -> str:
-    """Returns the page: a table for the schedule, then one for each part, by its name."""
+    """Returns the page: a table for the schedule, then a table for each part by name."""
     schema = ScheduleSpec.model_json_schema(mode="validation", by_alias=True)
     models = {model.__name__: model for model in _models(Document)}
     parts = {"ScheduleSpec": schema, **schema["$defs"]}
@@ -114,7 +109,7 @@ def _meaning(name: str, meanings: Mapping[str, str]) -> str:
 
 
 def _meanings(model: type[Document]) -> dict[str, str]:
-    """Returns what the docstrings of a model and of those that it is made of say of its fields."""
+    """Returns the meanings of a model's fields from its docstring and those of its base classes."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):
         if issubclass(each, Document):

@@ -1,6 +1,6 @@
-"""From what users write to models: schedules, requests and events, with every problem named at once.
+"""Parses schedules, sources, requests and events into models, and reports all problems at once.
 
-The node's ingest, the API and the CLI call these three functions and nothing below them.
+Nodes, API and command line call these functions and none below them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tidegate_core.language.values.problems import (
 from tidegate_core.language.values.validation_errors import problems_of
 
 _SCHEDULE_PLACEHOLDER = ScheduleSpec.model_validate(ScheduleSpec.EXAMPLE)
-"""Stands in for a faulty spec, so that the problems of the request around it are found in the same pass."""
+"""Replaces an invalid spec, so that the problems of its request are found in the same pass."""
 _SOURCE_PLACEHOLDER = SourceSpec.model_validate(SourceSpec.EXAMPLE)
 _EVENT_TYPES = ("data.partition", "custom.<name>")
 
@@ -62,15 +62,15 @@ class _ParseSpec(Protocol):
 def parse_schedule(
     document: Mapping[str, Any], *, namespace: str | None = None, name: str | None = None
 ) -> ScheduleSpec:
-    """Returns the schedule of a document, as it comes from YAML or JSON.
+    """Returns the schedule of a document that was read from YAML or JSON.
 
     Args:
-        document: The fields.
-        namespace: Of the request around it; the document may leave its own out, but not contradict.
-        name: The same.
+        document: Fields of the schedule.
+        namespace: Namespace of the request with the schedule. The document may leave its namespace out, but not contradict.
+        name: Name in the request; the same rule applies.
 
     Raises:
-        InvalidInput: With all problems that are independent of each other.
+        InvalidInput: The document is invalid. The error has all problems that do not follow from others.
     """
     if problem := overgrown(document):
         raise InvalidInput([Problem("", problem)])
@@ -86,13 +86,13 @@ def parse_schedule(
 
 
 def parse_source(document: Mapping[str, Any], *, namespace: str | None = None, name: str | None = None) -> SourceSpec:
-    """Returns the source of a document; as `parse_schedule`."""
+    """Returns the source of a document; arguments and errors are as for `parse_schedule`."""
     merged, problems = _with_identity(dict(document), namespace, name)
     try:
         spec = SourceSpec.model_validate(merged)
     except ValidationError as error:
         raise InvalidInput([*problems, *problems_of(error, SourceSpec)]) from error
-    # Here and not where stored ones are read: one that was taken before is read on as it was.
+    # These checks are not in the model: a stored source that was accepted before them must stay readable.
     problems += [*wrong_escapes(spec), *vain_comparisons(spec)]
     if problems:
         raise InvalidInput(problems)
@@ -113,12 +113,12 @@ def parse_request(value: bytes | None, headers: Headers = None) -> Request:
     """Returns the request of a record on `tidegate.requests`.
 
     Args:
-        value: The record's value.
-        headers: The record's headers; those of a CloudEvent are part of what it says.
+        value: Value of the record.
+        headers: Headers of the record; they may contain attributes of a CloudEvent.
 
     Raises:
-        RefusedRecord: With all problems, and with the request's id, namespace and name where they can be read. Nothing else is
-            raised: whatever a record makes of us, who reads it passes it and goes on.
+        RefusedRecord: The record is refused. The error has all problems, and the request's id, namespace and name if they are
+            readable. No other error is raised, so that no record can stop its reader.
     """
     document: dict[str, Any] = {}
     try:
@@ -168,7 +168,7 @@ def _clockwork_request(record: ReadRecord) -> MessageSend:
 
 def _apply(document: dict[str, Any], model: type[_Applying], parse: _ParseSpec, placeholder: Document) -> _Applying:
     given = document.get("spec")
-    # Whoever writes an object's names twice may as well write them once.
+    # The namespace and the name may be in the request, in its spec, or in both.
     inner = given if isinstance(given, dict) else {}
     outer = {**{field: inner[field] for field in ("namespace", "name") if field in inner}, **document}
     problems: list[Problem] = []
@@ -193,7 +193,7 @@ def _apply(document: dict[str, Any], model: type[_Applying], parse: _ParseSpec, 
 
 
 def _too_large_to_keep(request: ScheduleApply) -> list[Problem]:
-    """Here, and not where it is kept: a dry run, and who looks at a list as a whole, are told as well."""
+    """Returns a problem if a request is too large to store. The check is here so that dry runs and batches report it as well."""
     size = len(request.to_json())
     if size <= SCHEDULE_BYTES_MAX:
         return []
@@ -205,7 +205,8 @@ def parse_events(value: bytes | None, headers: Headers = None) -> tuple[Event, .
     """Returns the events of a record on `tidegate.events`: one, or one per data partition of a CDAP notification.
 
     Raises:
-        RefusedRecord: With all problems, and with the event's id and namespace where they can be read. Nothing else is raised.
+        RefusedRecord: The record is refused. The error has all problems, and the event's id and namespace if they are
+            readable. No other error is raised.
     """
     document: dict[str, Any] = {}
     try:
@@ -240,7 +241,7 @@ def _with_attributes(
     document: dict[str, Any],
     merged: Callable[[Mapping[str, str], Mapping[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Returns the document with what the attributes of its envelope say beside id and type."""
+    """Returns the document with the values of its envelope's attributes other than id and type."""
     if not record.headers:
         return document
     try:

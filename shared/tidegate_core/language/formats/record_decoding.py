@@ -1,4 +1,7 @@
-"""A record of a topic as one document: bare JSON, or a CloudEvent with its envelope in the headers (binary mode) or around the data."""
+"""Decodes a record of a topic into one document. A record is plain JSON or a CloudEvent in binary or structured mode.
+
+In binary mode the envelope, the attributes of the CloudEvent, is in the headers; in structured mode it encloses the data.
+"""
 
 from __future__ import annotations
 
@@ -31,25 +34,25 @@ from tidegate_core.language.values.problems import (
 )
 
 Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None
-"""As Kafka clients give them; of several headers with one name the last one counts."""
+"""Headers in the forms of Kafka clients. If several have the same name, the last one counts."""
 
 TYPE_PREFIX = "tidegate."
-"""What `ce_type` has before our own type."""
+"""Prefix of tidegate's types in `ce_type`."""
 
 MAX_CONTAINERS = 131_072
-"""Brackets of a record, those in its texts included. The largest payload, 256 KiB, has room for no more lists and objects; a
-record of 1 MiB could have 350,000, which cost a reader half a second."""
+"""Opening brackets of a record, including those in texts. The largest payload, 256 KiB, holds no more lists and objects. A
+record of 1 MiB could have 350,000, which would cost a reader half a second."""
 LONGEST_NUMBER_DIGITS = 308
-"""All of them are below the largest 64-bit float, 1.8e308."""
+"""Digits of a whole number. All such numbers are below the largest 64-bit float, 1.8e308."""
 
 _CONTAINERS = (dict, list)
 _DIGITS_ALIKE = bytes(48 if 48 <= each <= 57 else 32 for each in range(256))
 _LONG_NUMBER = b"0" * (LONGEST_NUMBER_DIGITS + 1)
-"""In bytes whose digits are all alike: a pattern's search takes ten times as long, and half a second for a record full of numbers that are
-just not too long."""
+"""Pattern of a number that is too long, in a text whose digits are all replaced by 0. A regular expression would take ten times as
+long, half a second for a record full of numbers of nearly this length."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HEAD_BYTES = 16_384
-"""Of a record that is not read as a whole: as much is read to tell its sender, who writes what it is first."""
+"""Beginning of an oversized record that is read to find its sender's id; senders usually write it first."""
 _PLACE = re.compile(r"at line (\d+) column (\d+)")
 _COLON_APART = re.compile(rb"[ \t\n\r]:")
 _ID = re.compile(FREE_TEXT_PATTERN)
@@ -57,11 +60,11 @@ _ENVELOPE = {"ce_id": "id", "ce_type": "type"}
 
 
 class ReadRecord(NamedTuple):
-    """A record that could be read; what it says may still be wrong.
+    """A decoded record. Its document may still be invalid.
 
     Attributes:
-        document: What it says, with the id and the type of its envelope.
-        headers: The attributes of its envelope, `ce_<name>`, in whichever mode it came; empty for bare JSON.
+        document: Document of the record, with the id and type of its envelope.
+        headers: Attributes of the envelope as `ce_<name>`, in both modes; empty for plain JSON.
     """
 
     document: dict[str, Any]
@@ -69,10 +72,11 @@ class ReadRecord(NamedTuple):
 
 
 def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
-    """Returns a record's document with its CloudEvents envelope taken in.
+    """Returns a record's document, merged with its CloudEvents envelope.
 
     Raises:
-        RefusedRecord: Too large, not JSON, not an object, a field twice, or an envelope that is no text or contradicts the data.
+        RefusedRecord: The record is too large, no JSON, no object or repeats a field; or its envelope is no text or
+            contradicts the data.
     """
     envelope = _envelope(headers) if headers else {}
     value = None if value is None else without_mark(value)
@@ -103,14 +107,14 @@ def _out_of_its_envelope(document: dict[str, Any], envelope: dict[str, str]) -> 
         if is_structured(document, envelope.get(CONTENT_TYPE)):
             return _opened(document, envelope)
     except RefusedRecord:
-        raise  # Of what the data are.
+        raise  # The data were refused.
     except InvalidInput as refusal:
         raise _wrong_text(document, refusal.problems, (), envelope) from refusal
     return ReadRecord(_with_envelope(document, envelope) if envelope else document, envelope)
 
 
 def _opened(document: dict[str, Any], outside: Mapping[str, str]) -> ReadRecord:
-    """Raises InvalidInput, or RefusedRecord of what the data are."""
+    """Returns the record inside a CloudEvent in structured mode. Raises InvalidInput, or RefusedRecord for its data."""
     attributes, data = opened(document)
     headers = {name: text for name, text in outside.items() if name != CONTENT_TYPE}
     twice = [name for name, text in headers.items() if attributes.get(name, text) != text]
@@ -128,9 +132,9 @@ def _opened(document: dict[str, Any], outside: Mapping[str, str]) -> ReadRecord:
 
 
 def repeated_names(value: bytes, document: Any) -> tuple[str, ...]:
-    """Returns the names that stand twice in one object of a JSON text, of which `from_json` made the document.
+    """Returns the names that occur twice in one object of a JSON text. `document` is the text as read by `from_json`.
 
-    Parsers take the last one and forget the others, so that what was asked for is anybody's guess.
+    Parsers keep the last value and drop the others, so the sender's intention is unknown.
     """
     if isinstance(document, dict | list) and _each_name_once(value, document):
         return ()
@@ -149,15 +153,14 @@ def repeated_names(value: bytes, document: Any) -> tuple[str, ...]:
 
 
 def _each_name_once(value: bytes, document: Any) -> bool:
-    """Whether a JSON text that was read surely has no name twice in one object; for most texts, at a tenth of what telling which one
-    stands there twice costs.
+    """Whether a JSON text certainly repeats no name in an object. For most texts it costs a tenth of the exact search.
 
-    Each name is followed by a colon. Of a name that stands twice the parser has forgotten one, so that there are fewer names than colons,
-    those within texts not counted.
+    A colon follows each name. The parser drops one of two equal names, so a repeated name leaves fewer names than colons
+    outside of texts.
 
     Args:
         value: The text.
-        document: What `from_json` made of it: an object, or a list.
+        document: Object or list that `from_json` read from the text.
     """
     names, objects = 0, [document]
     for each in objects:
@@ -167,27 +170,27 @@ def _each_name_once(value: bytes, document: Any) -> bool:
             held = each.values()
         for inner in held:
             if isinstance(inner, _CONTAINERS):
-                objects.append(inner)  # noqa: PERF401 - a list for each of them would cost more than the look
+                objects.append(inner)  # noqa: PERF401 - a list for each of them would cost more than the check
     if b"\\" not in value and names == value.count(b'":') and not _has_colons_apart(value, names):
-        return True  # Only the end of a name looks so: a quotation mark within a text has a backslash before it.
+        return True  # Only names end with `":`, because a quotation mark within a text has a backslash before it.
     if b"\\u" in value:
-        return False  # A colon can be written so, and would be counted in the text that came of it alone.
+        return False  # An escape can be a colon, which would be counted in the decoded text only.
     return names == value.count(b":") - sum(map(_colons_of, objects))
 
 
 def _has_colons_apart(value: bytes, names: int) -> bool:
-    """Whether a colon may stand behind space, and so a name whose end is not seen; `names` ends are."""
+    """Whether a colon may follow white space, so that the end of its name is not counted; `names` ends are counted."""
     return names != value.count(b":") and _COLON_APART.search(value) is not None
 
 
 def _colons_of(held: dict[str, Any] | list[Any]) -> int:
-    """Returns how many colons stand in the names and texts of an object, or in the texts of a list."""
+    """Returns the number of colons in the names and texts of an object, or in the texts of a list."""
     texts = [*held, *held.values()] if isinstance(held, dict) else held
     return sum(text.count(":") for text in texts if isinstance(text, str))
 
 
 def overgrown_text(value: bytes) -> Problem | None:
-    """Returns the problem of a text that would cost a reader more than its bytes do: lists and objects without end."""
+    """Returns a problem if a text has so many lists and objects that it would be too costly to read."""
     if len(value) <= MAX_CONTAINERS or value.count(b"[") + value.count(b"{") <= MAX_CONTAINERS:
         return None
     problem = f"{TOO_LARGE}: more than {MAX_CONTAINERS} lists and objects"
@@ -195,9 +198,10 @@ def overgrown_text(value: bytes) -> Problem | None:
 
 
 def unholdable_number(value: bytes) -> Problem | None:
-    """Returns the problem of a whole number that most readers of JSON would take for infinite, as they hold all numbers in 64 bits.
+    """Returns a problem if a text has a whole number that other JSON readers, with 64-bit floats, would read as infinite.
 
-    Fractions and powers of ten beyond that are refused where they are kept; whole numbers we ourselves hold exactly.
+    Python has exact whole numbers, so only this check finds them. Fractions and powers of ten of that size are refused when
+    they are stored.
     """
     if len(value) <= LONGEST_NUMBER_DIGITS or _LONG_NUMBER not in value.translate(_DIGITS_ALIKE):
         return None
@@ -207,7 +211,7 @@ def unholdable_number(value: bytes) -> Problem | None:
         if len(digits.lstrip("-")) > LONGEST_NUMBER_DIGITS:
             found.append(len(digits.lstrip("-")))
 
-    json.loads(value, parse_int=look)  # Within texts digits are no number.
+    json.loads(value, parse_int=look)  # Finds numbers only, not digits within texts.
     if not found:
         return None
     problem = f"has a number of {max(found)} digits, at most {LONGEST_NUMBER_DIGITS} are allowed"
@@ -215,7 +219,7 @@ def unholdable_number(value: bytes) -> Problem | None:
 
 
 def repetition(names: Sequence[str]) -> list[Problem]:
-    """Returns the problems that repeated names are."""
+    """Returns a problem for each repeated name."""
     return [Problem("", f'has the field "{shortened(name)}" twice in one object', "keep one") for name in names]
 
 
@@ -226,7 +230,7 @@ def _ambiguous(document: Mapping[str, Any], names: Sequence[str], envelope: Mapp
 def _wrong_text(
     document: Mapping[str, Any], problems: Sequence[Problem], repeated: Collection[str], envelope: Mapping[str, str]
 ) -> RefusedRecord:
-    """The sender is told under the id, the namespace and the name that the record says once."""
+    """Returns a refusal with the id, namespace and name of the record, except fields that it repeats."""
     unclear = frozenset(repeated)
     said = {field: value for field, value in document.items() if field not in unclear}
     return _refused_unread(problems, "invalid", said, envelope)
@@ -235,33 +239,33 @@ def _wrong_text(
 def _too_large(value: bytes, envelope: Mapping[str, str]) -> RefusedRecord:
     problem = Problem("", f"{TOO_LARGE}: {len(value)} bytes, at most {MAX_RECORD_BYTES} (1 MiB) are allowed")
     begin = value[:MAX_RECORD_BYTES]
-    # As much as any record's is read after all, so that its sender can be told.
+    # The beginning is read, as much as of any record, so that its sender gets an answer.
     return _refused_unread([problem], "too_large", _said_in(begin), envelope)
 
 
 def without_mark(value: bytes) -> bytes:
-    """Returns a JSON text without the byte order mark that some writers begin it with."""
+    """Returns a JSON text without the byte order mark that some writers add."""
     return value.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _said_before(value: bytes, error: ValueError) -> dict[str, Any]:
-    """Returns the fields before the place at which a text stops to be JSON, so that its sender can be told."""
+    """Returns the fields before the place where a text stops being JSON, so that its sender gets an answer."""
     place = _PLACE.search(str(error))
     if place is None:
         return {}
     lines = value.split(b"\n", int(place[1]))
-    # The column is where the fault shows: the character before it may be the one that is wrong.
+    # The parser reports where it stopped. The wrong character may be the one before.
     read = sum(len(line) + 1 for line in lines[: int(place[1]) - 1]) + int(place[2])
     return next((said for cut in range(3) if (said := _said_in(value[: max(0, read - cut)]))), {})
 
 
 def _said_in(begin: bytes) -> dict[str, Any]:
-    """Returns the fields of the beginning of a text, as far as they can be read."""
+    """Returns the readable text fields from the beginning of a JSON text."""
     try:
         document = None if overgrown_text(begin) else from_json(begin, allow_partial=True)
     except ValueError:
         return {}
-    # Of a number that ends with the text nobody knows whether it is all of it.
+    # A number at the end may be incomplete, so only texts are returned.
     return (
         {name: said for name, said in document.items() if isinstance(said, str)} if isinstance(document, dict) else {}
     )
@@ -282,19 +286,19 @@ def _refused_unread(
 
 
 def sender_id(document: Mapping[str, Any]) -> str | None:
-    """Returns the id under which a refused request is answered: its `id`, also where that was written as a number."""
+    """Returns the id for the answer to a refused request: its field `id`, also if it is a number."""
     found = document.get("id")
     return read_id({"id": str(found)} if type(found) is int else document, "id")
 
 
 def read_id(document: Mapping[str, Any], name: str) -> str | None:
-    """Returns a field if it can be stored and answered under: a text that is neither too long nor invisible."""
+    """Returns a field if it is a valid id: a text that is neither too long nor has invisible characters."""
     found = read_text(document, name)
     return found if found is not None and _ID.fullmatch(found) else None
 
 
 def read_text(document: Mapping[str, Any], name: str) -> str | None:
-    """Returns a field if it is a text: what a refusal can still say about a record that is wrong elsewhere."""
+    """Returns a field if it is a text; otherwise None."""
     found = document.get(name)
     return found if isinstance(found, str) else None
 
@@ -304,14 +308,14 @@ def _envelope(headers: Headers) -> dict[str, str]:
 
 
 def _not_utf8(headers: Headers) -> list[Problem]:
-    """Returns the problems of an envelope's headers that are no texts. With what stands for their bytes two ids would be the same one."""
+    """Returns a problem for each header of an envelope that is not UTF-8. Replaced bytes could make two ids equal."""
     texts = _envelope_texts(headers)
     wrong = [name for name in READ_HEADERS if texts.get(name, "") is None]
     return [Problem("", f"has the header {name}, which is not UTF-8") for name in wrong]
 
 
 def _envelope_texts(headers: Headers) -> dict[str, str | None]:
-    """Returns the headers of an envelope, by their names in lower case; None for one that is not UTF-8."""
+    """Returns the headers of an envelope by name in lower case; the value is None if a header is not UTF-8."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
     texts: dict[str, str | None] = {}
     for name, value in pairs:
@@ -344,8 +348,8 @@ def _unreadable(value: bytes | None, error: ValueError) -> Problem:
 
 
 def no_json(error: ValueError) -> str:
-    """Returns what stands after "the body" or "the record" where `from_json` could not read it."""
-    # The parser's bound, 200 levels: what it stops at may well be JSON.
+    """Returns the end of a sentence about a body or record that `from_json` could not read."""
+    # The parser stops at 200 levels. Such a text may be valid JSON.
     if str(error).startswith("recursion limit"):
         return "is nested too deeply"
     return f"is not JSON: {error}"

@@ -1,4 +1,7 @@
-"""Records on `tidegate.runs`: a run changed its state. For outsiders, at least once, with a stable id; never read by us."""
+"""Records on the topic `tidegate.runs`: states of runs, for other programs. tidegate itself never reads them.
+
+Each record is delivered at least once and has a stable id.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ from tidegate_core.language.values.states import RunState
 
 
 class RunRecord(Document):
-    """A run's new state.
+    """A new state of a run.
 
     Attributes:
-        nominal: Of the run's job.
-        job: The job's id.
-        reason: Why, for ends that are not a success.
-        outputs: What the program reported.
-        at: When the state was reached.
+        nominal: Nominal time of the run's job.
+        job: Id of the run's job.
+        reason: Reason of an end that is no success.
+        outputs: Outputs that the program reported.
+        at: Instant at which the run reached the state.
     """
 
     EXAMPLE: ClassVar = {
@@ -50,7 +53,7 @@ class RunRecord(Document):
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
     @property
     def id(self) -> str:
-        """Equal for repeats of the record."""
+        """Id that is the same for repeats of the record."""
         return f"{self.run_id}/{self.attempt}/{self.state}"
 
     def to_json(self) -> bytes:

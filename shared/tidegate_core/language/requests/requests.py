@@ -1,4 +1,4 @@
-"""Requests as they stand on `tidegate.requests`: what somebody wants, one class per type (SEMANTICS 18)."""
+"""Requests on the topic `tidegate.requests`, one class per type."""
 
 from __future__ import annotations
 
@@ -59,14 +59,15 @@ __all__ = [
 
 
 SCHEDULE_BYTES_MAX = 65_536
-"""Of an apply as it is kept: its program's order, with arguments of an upstream run beside it, stays far below an item's 400 KB."""
+"""Size of a stored apply request. With it, the launch order of a program and an upstream run's arguments stay far below an
+item's 400 KB."""
 
 
 def _version_or_any(value: Any) -> Any:
-    """One problem for both: of a union each part would tell its own."""
+    """Checks both forms in one function: pydantic would report a problem for each member of the union."""
     if value == "any" or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
-    raise refused("is no version: a whole number, or any", hint="0: it must not exist; any: it must exist")
+    raise refused("is neither a whole number nor any", hint="0: it must not exist; any: it must exist")
 
 
 ExpectedVersion: TypeAlias = Annotated[
@@ -74,15 +75,15 @@ ExpectedVersion: TypeAlias = Annotated[
     BeforeValidator(_version_or_any),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "const": "any"}]}),
 ]
-"""The version that a request expects; `any` is each one that exists."""
+"""The version that a request expects; `any` means any existing version."""
 
 
 class ScheduleRequest(RequestBase):
     """A request about one schedule.
 
     Attributes:
-        name: The schedule's.
-        expected_version: Compare-and-set: None is no check, 0 means that it must not exist, `any` that it must.
+        name: Name of the schedule.
+        expected_version: Version for compare-and-set: None for no check, 0 if it must not exist, `any` if it must exist.
     """
 
     namespace: Namespace
@@ -94,7 +95,7 @@ class ScheduleApply(ScheduleRequest):
     """Create a schedule or replace its definition.
 
     Attributes:
-        on_update: What becomes of what is pending; without it the new definition's own word counts.
+        on_update: Rule for pending work; by default the rule of the new definition.
     """
 
     EXAMPLE: ClassVar = {
@@ -115,10 +116,10 @@ class ScheduleApply(ScheduleRequest):
 
 
 class ScheduleDelete(ScheduleRequest):
-    """Delete a schedule; its jobs and the runs before the start gate are cancelled.
+    """Delete a schedule. Its jobs and its runs before the start gate are cancelled.
 
     Attributes:
-        cancel_running: Whether the runs past the start gate are cancelled as well; the receipt lists them all the same.
+        cancel_running: Whether the runs past the start gate are cancelled as well; the receipt lists them in either case.
     """
 
     EXAMPLE: ClassVar = {"id": "d-1", "type": "schedule.delete", "namespace": "flights", "name": "join-day"}
@@ -128,11 +129,11 @@ class ScheduleDelete(ScheduleRequest):
 
 
 class ScheduleSuspend(ScheduleRequest):
-    """Stop a schedule, in one of four modes; running programs are never touched.
+    """Suspend a schedule in one of four modes. Running programs continue.
 
     Attributes:
-        mode: What becomes of what waits and of what comes meanwhile; without it the schedule's own `suspend_mode` counts.
-        until: When the schedule is resumed by itself, if nobody has done so before.
+        mode: Rule for waiting jobs and for events during the suspension; by default the schedule's `suspend_mode`.
+        until: Instant at which the schedule resumes automatically, if no resume came before.
     """
 
     EXAMPLE: ClassVar = {
@@ -150,13 +151,13 @@ class ScheduleSuspend(ScheduleRequest):
 
 
 class ScheduleResume(ScheduleRequest):
-    """Let a suspended schedule go on from now; the suspended span is never a miss.
+    """Resume a suspended schedule from now on. The suspended span has no misfires.
 
     Attributes:
-        backlog: What goes on of the jobs that `hold` has parked (without it: all), or is made of the instants that a time
-            trigger named meanwhile (without it: nothing).
-        suspended_at: Compare-and-set: the instant of the suspend that is meant, as it is listed. Another one, or a schedule that
-            began suspended, is a conflict.
+        backlog: Occurrences of the suspended span: jobs that `hold` parked (by default all continue), or instants of a time
+            trigger (by default none get a job).
+        suspended_at: Instant of the suspension that is meant, for compare-and-set. Another suspension, or a schedule that was
+            created suspended, is a conflict.
     """
 
     EXAMPLE: ClassVar = {"id": "r-1", "type": "schedule.resume", "namespace": "flights", "name": "join-day"}
@@ -167,10 +168,10 @@ class ScheduleResume(ScheduleRequest):
 
 
 class ScheduleTrigger(ScheduleRequest):
-    """Run a schedule now: the trigger is skipped, constraints and limits hold.
+    """Run a schedule now: the trigger is skipped, constraints and limits apply.
 
     Attributes:
-        force_overlap: Whether it runs beside what runs already, as far as constraints let it: at most 16 runs are open.
+        force_overlap: Whether the run may start next to open runs, within the constraints. At most 16 runs are open.
     """
 
     EXAMPLE: ClassVar = {"id": "t-1", "type": "schedule.trigger", "namespace": "flights", "name": "join-day"}
@@ -184,8 +185,8 @@ class SourceRequest(RequestBase):
     """A request about one source.
 
     Attributes:
-        name: The source's.
-        expected_version: Compare-and-set: None is no check, 0 means that it must not exist, `any` that it must.
+        name: Name of the source.
+        expected_version: Version for compare-and-set: None for no check, 0 if it must not exist, `any` if it must exist.
     """
 
     namespace: Namespace
@@ -194,7 +195,7 @@ class SourceRequest(RequestBase):
 
 
 class SourceApply(SourceRequest):
-    """Create a source or replace its mapping; its topic stays what it is."""
+    """Create a source or replace its mapping; its topic cannot change."""
 
     EXAMPLE: ClassVar = {
         "id": "src-1",
@@ -209,7 +210,7 @@ class SourceApply(SourceRequest):
 
 
 class SourceDelete(SourceRequest):
-    """Delete a source: no record that is produced after the answer becomes an event."""
+    """Delete a source. No record that is produced after the answer becomes an event."""
 
     EXAMPLE: ClassVar = {"id": "src-2", "type": "source.delete", "namespace": "flights", "name": "landed-files"}
 
@@ -220,7 +221,7 @@ class RunRequest(RequestBase):
     """A request about one run.
 
     Attributes:
-        run_id: Also names the shard.
+        run_id: Id of the run; it contains the shard.
     """
 
     namespace: Namespace | None = None
@@ -228,7 +229,7 @@ class RunRequest(RequestBase):
 
 
 class RunCancel(RunRequest):
-    """End a run: before the start gate it is closed, after it its process is stopped."""
+    """End a run. Before the start gate the run is closed; after it its program is stopped."""
 
     EXAMPLE: ClassVar = {"id": "c-1", "type": "run.cancel", "run_id": "0042-mfrggzdfmztwq2lkn5wg63tqoe"}
     PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "grace", "kill")
@@ -237,7 +238,7 @@ class RunCancel(RunRequest):
 
 
 class RunRelease(RunRequest):
-    """End a run that is lost, on somebody's word that its program is gone: permits are given back, and a further attempt may start."""
+    """End a lost run whose program certainly has ended, as the user confirms. Its permits return, and another attempt may start."""
 
     EXAMPLE: ClassVar = {
         "id": "c-3",
@@ -251,10 +252,10 @@ class RunRelease(RunRequest):
 
 
 class JobCancel(RequestBase):
-    """End a job that has not been launched.
+    """End a job that has no run.
 
     Attributes:
-        job_id: Also names the shard.
+        job_id: Id of the job; it contains the shard.
     """
 
     EXAMPLE: ClassVar = {"id": "c-2", "type": "job.cancel", "job_id": "0042-mfrggzdfmztwq2lkn5wg63tqoe"}

@@ -275,7 +275,9 @@ class Latches:
             latch.add(entry, from_first_read=self._terms.from_first_read)
         self._last_at = max(self._last_at, entry.at)
         if not self.is_satisfied and self._is_enough(self.counts):
-            self._satisfied_at = self._last_at  # An entry that is read late cannot satisfy before the latest entry came.
+            self._satisfied_at = (
+                self._last_at
+            )  # An entry that is read late cannot satisfy before the latest entry came.
 
     def forget(self, leaf: int) -> None:
         """Drops the expired entries of a leaf."""

@@ -68,9 +68,7 @@ def _never_true(leaf: DatasetLeaf | CustomEventTrigger, where: Filter, path: str
     if (field in OF_DATA) != is_of_data:
         if where.exists is not False:
             whose, has = ("data", ", ".join(sorted(OF_DATA))) if is_of_data else ("custom", "subject and /data")
-            yield Problem(
-                f"{path}.field", f"{whose} events have no field {field[:MAX_SHOWN]}", f"they have {has}"
-            )
+            yield Problem(f"{path}.field", f"{whose} events have no field {field[:MAX_SHOWN]}", f"they have {has}")
         return
     if wrong := contradiction(where, path, is_whole=field in NUMBERS):
         yield wrong

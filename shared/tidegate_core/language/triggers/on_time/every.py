@@ -112,9 +112,7 @@ class EveryTrigger(WallClockTrigger):
         for field in ("at", "zone", "dst_gap", "dst_overlap"):
             if getattr(self, field) is not None:
                 hint = "write period: {days: 1} for calendar time, or leave it out"
-                raise refused(
-                    "has no meaning for elapsed time, which has no zone", field=field, hint=hint
-                )
+                raise refused("has no meaning for elapsed time, which has no zone", field=field, hint=hint)
         return self
 
     @property

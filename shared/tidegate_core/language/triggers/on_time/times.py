@@ -72,7 +72,9 @@ class TimesTrigger(TimeTrigger):
         for place, exclusion in enumerate(self.exclude or ()):
             if exclusion.zone is None:
                 hint = "write the zone whose days are meant, or exclude within one of the specs"
-                raise refused("is missing: each of the specs has its own zone", field=f"exclude[{place}].zone", hint=hint)
+                raise refused(
+                    "is missing: each of the specs has its own zone", field=f"exclude[{place}].zone", hint=hint
+                )
         return self
 
     def smallest_gap_ms(self, identity: str = "") -> Duration | None:

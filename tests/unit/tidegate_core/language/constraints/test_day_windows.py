@@ -135,7 +135,9 @@ def _follows_a_gap(zone: str, now: int) -> bool:
         pytest.param({"opens": "22:00"}, "is missing", id="half"),
         pytest.param({"opens": "22:00", "closes": "06:00", "windows": [{"opens": "1"}]}, "time of day", id="faulty"),
         pytest.param(
-            {"opens": "22:00", "windows": [{"opens": "10:00", "closes": "11:00"}]}, "must not be given with windows", id="both"
+            {"opens": "22:00", "windows": [{"opens": "10:00", "closes": "11:00"}]},
+            "must not be given with windows",
+            id="both",
         ),
         pytest.param({"windows": []}, "at least 1", id="no windows"),
         pytest.param({"windows": [{"opens": "10:00", "closes": "11:00"}] * 17}, "at most 16", id="too many"),

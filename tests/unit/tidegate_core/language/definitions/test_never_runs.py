@@ -180,7 +180,8 @@ def test_given_a_warning_then_it_says_what_was_looked_at_and_the_way_out() -> No
     told = str(never_runs_warning(parse_schedule(a_document("0 3 * * *", window())), NOW))
     assert told.startswith("constraints[0]: no job of the trigger can run before 2028-")
     assert (
-        "created at 2026-11-21T03:00:00Z and expires after pending_timeout, 1h; it opens at 2026-11-21T22:00:00Z" in told
+        "created at 2026-11-21T03:00:00Z and expires after pending_timeout, 1h; it opens at 2026-11-21T22:00:00Z"
+        in told
     )
     assert "a longer pending_timeout" in told
 

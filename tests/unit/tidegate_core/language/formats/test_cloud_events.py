@@ -192,7 +192,9 @@ def test_given_a_cdap_notification_with_a_source_then_each_of_its_events_has_tha
         ),
         pytest.param({"data_base64": "%"}, "data_base64: is not base64", id="no base64"),
         pytest.param({"data_base64": 5}, "data_base64: is not base64", id="base64 of a number"),
-        pytest.param({"data_base64": "e30=", "data": {}}, "data_base64: must not be given with data; keep one", id="twice"),
+        pytest.param(
+            {"data_base64": "e30=", "data": {}}, "data_base64: must not be given with data; keep one", id="twice"
+        ),
         pytest.param({"data_base64": "AAAA"}, "is not JSON: expected value at line 1 column 1", id="no JSON inside"),
         pytest.param(
             {"data": LANDED, "subject": 5},

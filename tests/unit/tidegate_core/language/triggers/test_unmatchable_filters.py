@@ -63,9 +63,7 @@ def test_given_a_comparison_that_holds_for_no_event_then_its_place_is_told(where
 def test_given_a_custom_event_then_what_it_cannot_have_is_told() -> None:
     leaf = {"type": "event", "name": "custom.truck", "count": 1}
     trigger = {**leaf, "where": {"any_of": [{"field": "subject", "exists": True}, {"field": "rows", "above": 1}]}}
-    with pytest.raises(
-        InvalidInput, match=r"trigger\.where\.any_of\[1\]\.field: custom events have no field rows"
-    ):
+    with pytest.raises(InvalidInput, match=r"trigger\.where\.any_of\[1\]\.field: custom events have no field rows"):
         parse_schedule({"namespace": "n", "name": "a", "target": TARGET, "trigger": trigger})
 
 
