@@ -24,5 +24,5 @@ def test_given_exclusions_that_leave_nothing_then_a_dry_run_is_refused_within_th
     answer = process.http.put("/api/v1/schedules/flights/land-day", json={**SPEC, "trigger": NEVER}, params=query)
     assert answer.status_code == 400
     error = answer.json()["errors"][0]
-    assert "leaves out so much that no time" in error["problem"]
+    assert "excludes so much that no time" in error["problem"]
     assert compared[0] <= STEPS_PER_SEARCH + 100

@@ -1,4 +1,7 @@
-"""What becomes of instants of a time trigger that were missed (SEMANTICS 3). Late is not missed: only a cause makes it so."""
+"""Catch-up policy of a schedule: which misfires get an occurrence.
+
+A misfire has a cause, such as an outage or a suspension. An occurrence that is only late is no misfire.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +19,27 @@ if TYPE_CHECKING:
     from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 
 CatchUp: TypeAlias = Literal["all", "last", "coalesce", "none"]
-"""A job for each instant; a job for the last one; one job for the data of all; no job. Each is accounted for in any case."""
+"""Catch-up of several misfires: a job for each (`all`), for the last one (`last`), one job for the data of all (`coalesce`), or no
+job (`none`). The ledger accounts for every misfire in each mode."""
 
 DEFAULT_WINDOW_MS: Final = 7 * 24 * 3_600_000
 DEFAULT_MAX_RUNS: Final = 24
 MAX_RUNS_MAX: Final = 10_000
-"""Of one cause: each is a job that is held in memory while it waits."""
+"""Catch-up jobs of one cause. Each job is in memory while it waits."""
 
 
 class CatchUpPolicy(Document):
-    """What is made up for, by the cause for which it was missed.
+    """Catch-up of misfires, by cause.
 
     Attributes:
-        mode: After an outage: nobody served the schedule's shard.
-        after_pause: After the schedule was suspended, from its suspend to its resume; at most `window` back.
-        on_create: When it is created with a `start` in the past, from there on; at most `window` back.
-        after_update: When an update brings another trigger, what that one names since the last occurrence.
-        window: What lies further back is not made up for; it ends as `expired/catchup_window`.
-        max_runs: Jobs of their own for one cause under `all`; one job stands for all beyond them.
-        overflow: That one stands for the data of all of them.
-        order: The oldest ones have jobs of their own, and run first.
+        mode: Catch-up after an outage, in which no node served the schedule's shard.
+        after_pause: Catch-up after a suspension, for its span, at most `window` back.
+        on_create: Catch-up for a new schedule with a `start` in the past, from `start` on, at most `window` back.
+        after_update: Catch-up after an update of the trigger, for instants of the new trigger since the last occurrence.
+        window: Longest time back. An older misfire gets no job and ends as `expired/catchup_window`.
+        max_runs: Most separate jobs for one cause under `all`; one more job covers all further misfires.
+        overflow: Rule for further misfires. `coalesce`: one job covers the data of all of them.
+        order: Order of the jobs. `oldest`: the oldest misfires get the separate jobs and run first.
     """
 
     EXAMPLE: ClassVar = {"mode": "all", "window": "7d", "max_runs": 24, "after_pause": "last"}
@@ -61,12 +65,12 @@ class CatchUpPolicy(Document):
 
 
 def catch_up_problems(spec: ScheduleSpec) -> list[Problem]:
-    """Returns why what a schedule wants to be made up for does not fit to its trigger or its target."""
+    """Returns the problems of a schedule's catch-up policy with its trigger or target."""
     wanted, rules = spec.catchup, spec.target_rules
     if isinstance(spec.trigger, EventTrigger):
         if not rules.takes_event_triggers or wanted == CatchUpPolicy():
             return []  # The rules of the target report the trigger itself.
-        hint = "leave it out: events that came in an outage are counted after it"
+        hint = "leave it out: events of an outage are counted after it"
         return [Problem("catchup", "is about instants of a time trigger, and this trigger counts events", hint)]
     usual = CatchUpPolicy(mode=wanted.mode)
     fields = ("after_pause", "on_create", "after_update", "window", "max_runs")
@@ -74,18 +78,18 @@ def catch_up_problems(spec: ScheduleSpec) -> list[Problem]:
     found = rules.catch_up_problems(wanted.mode, given)
     if found or wanted.on_create == "none" or spec.trigger.start is not None:
         return found
-    problem = f'is "{wanted.on_create}", and the trigger does not say from when on'
+    problem = f'is "{wanted.on_create}", and the trigger has no start'
     return [Problem("catchup.on_create", problem, "give the trigger a start")]
 
 
 def is_too_old(spec: ScheduleSpec, instant: Instant, now: Instant) -> bool:
-    """Whether an instant that had passed when its schedule was applied at `now` is not made any more (`expired/catchup_window`)."""
+    """Whether an instant before the apply at `now` is too old for a job (`expired/catchup_window`)."""
     return spec.target_rules.makes_jobs and instant + spec.catchup.window < now
 
 
 def catch_up_warning(spec: ScheduleSpec) -> Problem | None:
-    """Returns what is allowed and hardly ever meant: of instants that are made up for one runs, the others are skipped."""
+    """Returns a warning for a policy that users rarely intend: one misfire runs and the others are skipped."""
     if spec.overlap != "skip" or spec.catchup.mode != "all" or not isinstance(spec.trigger, TimeTrigger):
         return None
     hint = "use overlap: queue, or catchup.mode: last"
-    return Problem("catchup.mode", '"all" with overlap: skip runs the first of several missed occurrences only', hint)
+    return Problem("catchup.mode", '"all" with overlap: skip runs only the first of several missed occurrences', hint)

@@ -1,4 +1,4 @@
-"""A schedule's definition: a target, the trigger that fires it, the constraints that it waits for, and its policies."""
+"""Definition of a schedule: a target, a trigger that fires it, constraints of its jobs, and policies."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _CONSTRAINTS: Final[dict[Any, dict[str, Any]]] = {
     "concurrency": {"on_unmet": "abort", "scope": "program"},
     "since_last_run": {"on_unmet": "abort", "of": "success"},
 }
-"""Rows CD-080, CD-081, CD-084; delays and windows are waited for there as here. Row CD-006: a job that is being launched launches with the
-snapshot of its schedule (`on_update: finish_admitted`)."""
+"""CDAP's defaults of constraints by type. In CDAP, as here, jobs wait for delays and windows. CDAP starts an admitted job with the
+schedule's version at its admission, so the preset also sets `on_update: finish_admitted`."""
 _OF_TIME: Final = frozenset({"cron", "every", "at", "times"})
 
 
 def with_preset(document: Any) -> Any:
-    """Returns a schedule's document with what its preset fills in; one that cannot be read is left to the model."""
+    """Returns a schedule's document with the defaults of its preset. The model reports parts that cannot be read."""
     if not isinstance(document, dict) or document.get("preset") != "cdap":
         return document
     given = {name: value for name, value in document.items() if name != "preset"}
@@ -93,24 +93,23 @@ class ScheduleSpec(Document):
     """A schedule as users write it and as it is stored.
 
     Attributes:
-        preset: Whose defaults hold for what the document leaves out; not kept.
-        labels: For people and selectors.
-        target: What is started or sent.
-        trigger: When.
-        constraints: What a satisfied job waits for; all have to hold.
-        overlap: What becomes of an occurrence whose turn comes while as many runs are open as may be. Messages are always
-            `allow`.
-        max_pending: Jobs that wait at a time under `overlap: queue`.
-        on_overflow: What becomes of one more: `coalesce` merges the newest ones, `reject` skips it.
-        priority: Place of its jobs before limits that it shares; half an hour of waiting is worth one class.
-        catchup: What becomes of instants of a time trigger that were missed.
-        retry: What follows a failed run.
-        pending_timeout: How long a satisfied job waits for its constraints.
-        pending_timeout_action: What follows then. `abort`: it expires. `force`: it goes as soon as the limits of concurrency let it,
-            whatever else is unmet. `alert`: that is told, and it waits on.
-        suspended: Whether the schedule begins suspended.
-        suspend_mode: How a suspend without a mode of its own stops it.
-        on_update: What an update to this definition makes of what is pending, unless the request says otherwise.
+        preset: System whose defaults apply to fields that the document leaves out; it is not stored.
+        labels: Labels for people and selectors.
+        target: Program that the schedule starts, or message that it sends.
+        trigger: Rule that says when the schedule fires.
+        constraints: Rules that a satisfied job must meet before it runs; all apply.
+        overlap: Rule for a new occurrence while the schedule's limit of open runs is reached. For messages always `allow`.
+        max_pending: Number of waiting jobs under `overlap: queue`.
+        on_overflow: Rule for one more job. `coalesce` merges the newest jobs; `reject` skips it.
+        priority: Priority of the schedule's jobs at shared limits. Half an hour of waiting equals one class.
+        catchup: Policy for misfires of a time trigger.
+        retry: Policy after a failed run.
+        pending_timeout: Time for which a satisfied job waits for its constraints.
+        pending_timeout_action: Action after that time. `abort`: the job expires. `force`: the job starts as soon as the limits
+            on open runs allow it; other constraints no longer count. `alert`: an alert is emitted, and the job keeps waiting.
+        suspended: Whether the schedule is created suspended.
+        suspend_mode: Mode of a suspend request that names none.
+        on_update: Rule for pending work after an update to this definition, unless the request has another rule.
     """
 
     EXAMPLE: ClassVar = {
@@ -200,12 +199,12 @@ class ScheduleSpec(Document):
         ),
         **dict.fromkeys(
             ("max_active_runs", "max_concurrent_runs", "concurrency_policy"),
-            "write constraints: [{type: concurrency, max: 1}], and what becomes of more under overlap",
+            "write constraints: [{type: concurrency, max: 1}], and a rule for further occurrences under overlap",
         ),
         "timeout": "pending_timeout bounds how long a job waits for its constraints; nothing bounds how long a program runs",
         "enabled": "the field is called suspended",
         "description": "labels are for people: labels: {description: ...}",
-        "spec": "its fields belong here; tidegate schedule get --spec prints them so",
+        "spec": "its fields belong here; tidegate schedule get --spec prints them in this form",
     }
 
     kind: Literal["schedule"] = "schedule"
@@ -265,7 +264,7 @@ class ScheduleSpec(Document):
 
     @property
     def program(self) -> Program:
-        """What runs; only asked of schedules whose target is a program."""
+        """Program of the target. The target must be a program."""
         assert isinstance(self.target, ProgramTarget)
         return self.target.program
 
@@ -286,7 +285,7 @@ class ScheduleSpec(Document):
         return super().left_out() - {"catchup"} | ({"catchup"} if self.catchup == usual else set())
 
     def spec_hash(self) -> str:
-        """Returns 32 characters that are equal for equal definitions: re-applying one changes nothing (SEMANTICS 12.1)."""
+        """Returns 32 characters that are equal for equal definitions, so that an apply of the same definition changes nothing."""
         return base32(hash_of(self.canonical_json())[:20])
 
     @classmethod
@@ -294,6 +293,6 @@ class ScheduleSpec(Document):
         """Returns the spec of a stored text.
 
         Raises:
-            ValidationError: The text was not stored by this or an older version: a bug, not an input error.
+            ValidationError: The text was not stored by this or an older version. That is a bug, not an error of the input.
         """
         return cls.model_validate_json(text)

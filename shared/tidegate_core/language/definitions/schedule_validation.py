@@ -1,4 +1,7 @@
-"""Rules about a schedule that need more than its shape: how its parts fit together, and what the present makes of it."""
+"""Checks of a whole schedule: whether its parts fit together, and whether it can fire from the present on.
+
+Parsing calls `fitting_problems`. Apply and dry run call `check_schedule` and `schedule_warnings`.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +39,16 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MINIMUM_PERIOD_MS = 10_000
-"""The shortest period of a time trigger, unless the processes are set otherwise (SEMANTICS 1.7)."""
+"""Shortest period of a time trigger, if the setting of the processes has no other value."""
 RENEWING = frozenset({"keep_latest", "coalesce", "cancel_running"})
-"""Overlap under which one job waits, the newest."""
+"""Overlap policies under which only the newest job waits."""
 MINIMUM_PERIOD_SETTING = "TIDEGATE_MINIMUM_PERIOD_MS"
 QUOTAS_SETTING = "TIDEGATE_QUOTAS"
-"""Of nodes and API processes, for all namespaces alike: a namespace's own needs namespace objects (planned)."""
+"""Setting of nodes and API processes with the quotas of all namespaces."""
 
 
 def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
-    """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
+    """Returns the problems between the parts of a schedule that do not depend on the time."""
     of_target = spec.target_rules.problems(
         spec.trigger, overlap=spec.overlap, has_constraints=bool(spec.constraints), retries=spec.retry.tries
     )
@@ -96,9 +99,9 @@ def _delays_for_nothing(spec: ScheduleSpec) -> list[Problem]:
 
 
 def _load_problems(spec: ScheduleSpec) -> list[Problem]:
-    """Returns what can be said of bounds here: what a node's host has is known, numbers of other sources are what they are there.
+    """Returns the problems of load constraints on the node's host. The units of other sources are unknown here.
 
-    No rule of the constraint's own, because stored definitions are read by that: one of an older version has to stay readable.
+    The check is not in the constraint's model: a stored definition of an older version must stay readable.
     """
     found: list[Problem] = []
     for place, each in enumerate(spec.constraints):
@@ -106,8 +109,8 @@ def _load_problems(spec: ScheduleSpec) -> list[Problem]:
             continue
         most = LOCAL_MOST.get(each.resource)
         if most is None:
-            problem = f'"{each.resource}" is nothing that local has: it has {" and ".join(LOCAL_MOST)}'
-            hint = "for other numbers name a source of the nodes' settings: load.sources"
+            problem = f'"{each.resource}" is no resource of local, which has {" and ".join(LOCAL_MOST)}'
+            hint = "for other resources name a source of the nodes' setting load.sources"
             found.append(Problem(f"constraints[{place}].resource", problem, hint))
             continue
         bounds = {"below": each.below, "resume": each.resume}
@@ -120,15 +123,15 @@ def _load_problems(spec: ScheduleSpec) -> list[Problem]:
 
 
 def _hashed_problems(spec: ScheduleSpec) -> list[Problem]:
-    """Returns that an exclusion would leave out a minute that nobody knows: `H` there was never the schedule's own.
+    """Returns the problems of exclusions with `H`: it would not have the value that it has in the schedule's trigger.
 
-    No rule of the exclusion's own, for the same reason.
+    The check is not in the exclusion's model, for the same reason as above.
     """
     return [
         Problem(
             f"{path}.exclude[{place}].expression",
-            f'"{each.expression[:64]}" has an H, which is a time of the trigger\'s own: an exclusion does not know it',
-            "name what is to be left out: * * 25 12 * is a day, * 2 * * * an hour",
+            f'"{each.expression[:64]}" has an H, whose value in the trigger an exclusion does not know',
+            "name the excluded times: * * 25 12 * is a day, * 2 * * * an hour",
         )
         for path, trigger in _with_specs(spec)
         for place, each in enumerate(trigger.exclude or ())
@@ -144,16 +147,14 @@ def _with_specs(spec: ScheduleSpec) -> Iterator[tuple[str, TimeTrigger]]:
 
 
 def _never_reached(resource: str, bound: float, most: float) -> tuple[str, str]:
-    """Returns problem and way out."""
-    problem = (
-        f"is {bound:g}, and {resource} of local is a share (1.0 = all of it): the bound would never hold a job back"
-    )
+    """Returns the problem and the hint."""
+    problem = f"is {bound:g}, and {resource} of local is a share (1.0 = all of it): the bound would never hold a job"
     example = f"{bound / 100:g} for {bound:g} %" if 10 <= bound <= 100 else "0.85"
     return problem, f"write at most {most:g}, such as {example}"
 
 
 def schedule_warnings(spec: ScheduleSpec, now: Instant) -> list[Problem]:
-    """Returns what is allowed and hardly ever meant, when it is applied at `now`; a dry run tells."""
+    """Returns warnings for a schedule that is applied at `now`: allowed, but rarely intended. A dry run shows them."""
     warnings = (
         catch_up_warning(spec),
         _delay_warning(spec),
@@ -165,47 +166,46 @@ def schedule_warnings(spec: ScheduleSpec, now: Instant) -> list[Problem]:
 
 
 def _too_old_warning(spec: ScheduleSpec, now: Instant) -> Problem | None:
-    """Returns that a single instant is not made up for: of what has passed only that fires at once."""
+    """Returns a warning if the instant of an `at` has passed too long ago to fire at once."""
     trigger = spec.trigger
     if not isinstance(trigger, AtTrigger) or not is_too_old(spec, trigger.instant, now):
         return None
     window = format_duration(spec.catchup.window)
     return Problem(
         "trigger.instant",
-        f"has passed longer ago than catchup.window, {window}: it will not run, and end as expired/catchup_window",
-        "name a later one, or a longer window",
+        f"has passed longer ago than catchup.window, {window}: it will not run, but end as expired/catchup_window",
+        "name a later instant, or a longer window",
     )
 
 
 def _delay_warning(spec: ScheduleSpec) -> Problem | None:
-    """Returns that nothing would ever go: each occurrence takes the place of the one before it in the middle of its delay."""
+    """Returns a warning if no job would ever start, because each occurrence replaces the one before during its delay."""
     if spec.overlap not in RENEWING or not isinstance(spec.trigger, TimeTrigger):
         return None
     gap = spec.trigger.smallest_gap_ms(f"{spec.namespace}/{spec.name}")
     for place, constraint in enumerate(spec.constraints):
         if gap is not None and isinstance(constraint, DelayConstraint) and constraint.after >= gap:
-            problem = f"with overlap: {spec.overlap} each occurrence takes the place of one that is still delayed"
+            problem = f"with overlap: {spec.overlap} each occurrence replaces one that is still delayed"
             hint = f"make it shorter than {format_duration(gap)}, or use overlap: queue"
             return Problem(f"constraints[{place}].after", problem, hint)
     return None
 
 
 def _crowded_window_warning(spec: ScheduleSpec, now: Instant) -> Problem | None:
-    """Returns that occurrences would end before their own instants in a flexible window: until then they wait, and overlap bounds what waits.
+    """Returns a warning if occurrences would end before their instants in a flexible window.
 
-    Nothing is said where more may wait than instants are looked at.
+    Until its instant an occurrence waits, and the overlap policy bounds the waiting jobs. There is no warning if that bound
+    exceeds the number of checked instants.
     """
     trigger = spec.trigger
     if not isinstance(trigger, TimeTrigger) or trigger.flexible is None:
         return None
     if spec.overlap in RENEWING:
         most, way_out = 1, "use overlap: queue"
-        problem = (
-            f"with overlap: {spec.overlap} an occurrence takes the place of one whose own instant is still to come"
-        )
+        problem = f"with overlap: {spec.overlap} an occurrence replaces one whose instant in the window has not come"
     elif spec.overlap == "queue":
         most, way_out = spec.max_pending, "give it more max_pending"
-        problem = f"more occurrences wait for their own instants than may wait, {most}"
+        problem = f"more occurrences wait for their instants in the window than may wait, {most}"
     else:
         return None
     nominals = _coming(trigger, now, f"{spec.namespace}/{spec.name}")
@@ -216,7 +216,7 @@ def _crowded_window_warning(spec: ScheduleSpec, now: Instant) -> Problem | None:
 
 
 def _coming(trigger: TimeTrigger, now: Instant, identity: str) -> list[Instant]:
-    """Returns the next instants of a schedule that is applied at `now`, as far as a search of one decision finds them."""
+    """Returns the next instants of a schedule that is applied at `now`, within the search limit of one decision."""
     search, found = Search.of_a_decision(), list[Instant]()
     nominal = trigger.seek(trigger.counts_from(now) - 1, identity, search).found
     while nominal is not None and nominal <= now + TEN_YEARS_MS and len(found) < INSTANTS_MAX:
@@ -255,22 +255,22 @@ def check_schedule(
     trigger_stays: bool = False,
     making_up: CatchUp | None = None,
 ) -> tuple[Problem, ...]:
-    """Returns what is wrong with a schedule at `now`, under the rules of the process that looks at it.
+    """Returns the problems of a schedule at `now`, under the settings of the calling process.
 
-    To be asked only for a definition that changes something: an unchanged one may have run its course.
+    Call it only for a definition that changes something: the trigger of an unchanged one may have ended.
 
     Args:
-        spec: A schedule without problems of its own.
-        now: When it is to be activated.
-        minimum_period_ms: The process's setting; never below 1 s.
-        quota: Of its namespace.
-        trigger_stays: It is an update that leaves the trigger as it was taken: that may have run its course, and is not looked at.
-        making_up: What becomes of its instants before `now`; without it the schedule is new.
+        spec: Schedule without problems between its parts.
+        now: Instant of the activation.
+        minimum_period_ms: Setting of the process; never below 1 s.
+        quota: Quota of the schedule's namespace.
+        trigger_stays: Whether an update leaves the trigger unchanged. Then the trigger may have ended, and is not checked.
+        making_up: Catch-up of instants before `now`; None for a new schedule.
     """
     identity = f"{spec.namespace}/{spec.name}"
     minimum_ms = max(minimum_period_ms, quota.minimum_period_ms or 0, SHORTEST_PERIOD_MS)
     setting = MINIMUM_PERIOD_SETTING if minimum_period_ms >= minimum_ms else f"{QUOTAS_SETTING} ({spec.namespace})"
-    # One search for all: an apply is a step of the shard's lane, whatever is nested in it.
+    # All checks share one search limit: an apply blocks the shard writer, however many triggers it contains.
     search = Search(STEPS_PER_SEARCH, TEN_YEARS_MS)
     found: list[Problem | None] = [_catch_up_problem(spec, quota), _pending_problem(spec, quota)]
     if not trigger_stays:
@@ -288,7 +288,7 @@ def check_schedule(
 
 
 def _of_time(spec: ScheduleSpec) -> list[tuple[str, TimeTrigger]]:
-    """Returns its time trigger, or the leaves of time among others, with their paths."""
+    """Returns the time trigger, or the time leaves of a composite, with their paths."""
     if isinstance(spec.trigger, TimeTrigger):
         return [("trigger", spec.trigger)]
     return [(path, leaf) for path, leaf in _leaf_paths(spec.trigger) if isinstance(leaf, TickLeaf)]
@@ -309,7 +309,7 @@ def _catch_up_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
 
 
 def _pending_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
-    """What waits is bounded schedule by schedule: a count of the namespace would be one more item in each admission."""
+    """Returns a problem if too many jobs could wait. The bound is per schedule: a count per namespace would cost an item per admission."""
     most = quota.pending_max
     if most is None or not spec.target_rules.makes_jobs:
         return None
@@ -324,7 +324,7 @@ def _pending_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
 
 
 def _reminder_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
-    """What is made at the latest every so often, with nothing at all (`allow_empty`), is a period as well."""
+    """Returns a problem if `at_least_every` is shorter than the minimum period: with `allow_empty` it is a period as well."""
     every = spec.trigger.at_least_every if isinstance(spec.trigger, EventTrigger) else None
     if every is None or quota.minimum_period_ms is None or every >= quota.minimum_period_ms:
         return None
@@ -356,7 +356,7 @@ def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place:
 
 
 def _makes_up(spec: ScheduleSpec, trigger: TimeTrigger, now: Instant, identity: str, search: Search) -> bool:
-    """Whether there is an instant before `now` that catch-up reaches: it is made, whether or not others follow."""
+    """Whether catch-up reaches an instant before `now`. Then that instant fires, even if no later one follows."""
     first = trigger.next_after(now - spec.catchup.window - 1, identity, search)
     return trigger is spec.trigger and first is not None and first < now
 
@@ -364,18 +364,18 @@ def _makes_up(spec: ScheduleSpec, trigger: TimeTrigger, now: Instant, identity: 
 def _past_range_problem(spec: ScheduleSpec, place: str, mode: CatchUp) -> Problem:
     window = format_duration(spec.catchup.window)
     if mode == "none":
-        hint = "to make up for what has passed create it with catchup: {on_create: all}, which reaches back"
+        hint = "to run past occurrences, create it with catchup: {on_create: all}, which reaches back"
         return Problem(f"{place}.end", "has passed, and nothing would ever fire", f"{hint} catchup.window, {window}")
-    problem = f"has passed, and no time of the trigger lies within catchup.window, {window}: nothing would ever fire"
+    problem = f"has passed, and no time of the trigger is within catchup.window, {window}: nothing would ever fire"
     return Problem(f"{place}.end", problem, "write a longer catchup.window")
 
 
 def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str, search: Search, place: str) -> Problem | None:
     for number, spec in enumerate(trigger.specs if isinstance(trigger, TimesTrigger) else ()):
-        # Beside others that fire it would never be missed, and be walked again and again once those have ended.
+        # Such a spec would go unnoticed among specs that fire, and cost a long search at each fire once they have ended.
         if spec.first_after_activation(now, identity, search) is None and (search.gave_up or search.left_out):
             return _too_much_excluded(f"{place}.specs[{number}].exclude", search)
-    # A past `at` among others never comes again; alone it fires at once.
+    # A past `at` inside a composite never latches; outside it fires at once.
     is_leaf = isinstance(trigger, TickLeaf)
     first = (
         trigger.next_after(now - 1, identity, search)
@@ -389,7 +389,7 @@ def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str, search: 
     if is_leaf and isinstance(trigger, AtTrigger) and trigger.instant < now:
         return Problem(f"{place}.instant", f"has passed, it is {format_instant(now)}", "it would never latch")
     if isinstance(trigger, AtTrigger):
-        return Problem(f"{place}.instant", "is more than ten years ahead", "name an earlier one")
+        return Problem(f"{place}.instant", "is more than ten years ahead", "name an earlier instant")
     if trigger.end is not None and trigger.end <= now:
         return Problem(f"{place}.end", f"has passed, it is {format_instant(now)}", "nothing would ever fire")
     return Problem(place, "names no time in the next ten years", "check its years, dates, start and exclusions")
@@ -397,10 +397,10 @@ def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str, search: 
 
 def _too_much_excluded(field: str, search: Search) -> Problem:
     if search.left_out:
-        hint = "leave out less; to leave out whole days write {type: dates}"
-        return Problem(field, "leaves out so much that no time is left in ten years", hint)
+        hint = "exclude less; to exclude whole days write {type: dates}"
+        return Problem(field, "excludes so much that no time is left in ten years", hint)
     return Problem(
         field,
-        f"leaves out so much that no time was found in {STEPS_PER_SEARCH:,} comparisons of an instant with an exclusion",
-        "leave out whole days ({type: dates}, or * in both fields of the time), or narrow the trigger's own expression",
+        f"excludes so much that no time was found in {STEPS_PER_SEARCH:,} comparisons of an instant with an exclusion",
+        "exclude whole days ({type: dates}, or * in both fields of the time), or narrow the trigger's own expression",
     )

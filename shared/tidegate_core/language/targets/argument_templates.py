@@ -1,6 +1,6 @@
-"""Templates in arguments: `${name}` of a closed list, `$${` for a literal `${`. No code, and bounded in size (SEMANTICS 16).
+"""Templates in arguments: `${name}` from a closed list, and `$${` for a literal `${`. They contain no code and are bounded in size.
 
-They are checked when a schedule is applied and resolved once, at admission; the run keeps what came out.
+An apply checks the templates. Admission resolves them once, and the run stores the result.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tidegate_core.language.values.instants import Instant, format_instant
 from tidegate_core.language.values.problems import MAX_PROBLEMS, Problem, did_you_mean
 
 MAX_RESOLVED_BYTES = 65_536
-"""All resolved texts of a run together, as JSON in UTF-8. Its item holds them beside the rest of its schedule (64 KiB), the
-upstream run's texts and outputs (64 KiB each) and its own outputs (64 KiB), all below 400 KB. It is also below the 128 KiB
-that Linux allows for one argument."""
+"""Size of all resolved texts of a run, as JSON in UTF-8. The run's item also has the rest of the schedule, the upstream run's
+texts and outputs, and its own outputs, 64 KiB each; the sum is below 400 KB. The limit is also below the 128 KiB that Linux
+allows for one argument."""
 
 PLAIN_NAMES = ("nominal", "interval_start", "interval_end", "correlation", "run.id", "attempt", "upstream.run_id")
 ALL_NAMES = (*PLAIN_NAMES, "upstream.args[n]", "upstream.outputs.<key>")
@@ -34,7 +34,7 @@ _OUTPUT = re.compile(r"upstream\.outputs\.([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})", 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A place that is filled in, such as `nominal` or `upstream.args[0]`."""
+    """A variable of a template, such as `nominal` or `upstream.args[0]`."""
 
     name: str
 
@@ -43,7 +43,7 @@ Template: TypeAlias = tuple[str | Variable, ...]
 
 
 class TemplateError(ValueError):
-    """A text is not a valid template; the column counts from 1."""
+    """A text is no valid template. The column counts from 1."""
 
     def __init__(self, problem: str, column: int, hint: str = "") -> None:
         self.problem = f"{problem} (column {column})"
@@ -52,7 +52,7 @@ class TemplateError(ValueError):
 
 
 class Unresolved(ValueError):
-    """A value is missing or too large at admission: this run fails, class `config`, and its schedule goes on."""
+    """A value is missing or too large at admission. The run fails with the error `config`; its schedule continues."""
 
     def __init__(self, place: str, problem: str) -> None:
         self.field = place
@@ -62,7 +62,7 @@ class Unresolved(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamValues:
-    """The run that a `run_status` leaf counted."""
+    """Values of the upstream run that a `run_status` leaf counted."""
 
     run_id: str
     args: tuple[str, ...] = ()
@@ -71,12 +71,15 @@ class UpstreamValues:
 
 @dataclass(frozen=True, slots=True)
 class RunValues:
-    """What templates are filled with.
+    """Values for the variables of templates.
 
     Attributes:
-        nominal: Of the job; an event trigger's is the instant at which it was satisfied.
-        interval: Data interval of a time trigger.
-        correlation: The job's key, where its trigger pairs by one.
+        run_id: Id of the run.
+        attempt: Number of the attempt.
+        nominal: Nominal time of the job; for an event trigger the instant at which it was satisfied.
+        interval: Data interval, for a time trigger.
+        correlation: Correlation key of the job, if its trigger has one.
+        upstream: Values of the upstream run, if one caused the job.
     """
 
     run_id: str
@@ -89,7 +92,7 @@ class RunValues:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedProgram:
-    """What a launcher starts: no templates left."""
+    """A program for a launcher, with all templates resolved."""
 
     file: str
     args: tuple[str, ...]
@@ -102,7 +105,7 @@ def parse_template(text: str) -> Template:
     """Returns the literal parts and variables of a text.
 
     Raises:
-        TemplateError: An unknown variable, with the nearest known one, or a `${` without its end.
+        TemplateError: A variable is unknown, or a `${` has no end. The error names the nearest known variable.
     """
     parts: list[str | Variable] = []
     position = 0
@@ -127,12 +130,12 @@ def _variable(name: str, column: int) -> Variable:
 
 
 def template_problems(trigger: Trigger, program: Program) -> list[Problem]:
-    """Returns the first problems of the program's templates, given what the trigger can fill in."""
+    """Returns the first problems of the program's templates with the variables that the trigger provides."""
     return list(islice(_problems(trigger, _templates(program)), MAX_PROBLEMS))
 
 
 def text_problems(trigger: Trigger, texts: Iterable[tuple[str, str]]) -> list[Problem]:
-    """Returns the first problems of other templates of a schedule, each given as (field, text)."""
+    """Returns the first problems of other templates of a schedule, given as pairs of field and text."""
     return list(islice(_problems(trigger, texts), MAX_PROBLEMS))
 
 
@@ -150,7 +153,7 @@ def _problems(trigger: Trigger, texts: Iterable[tuple[str, str]]) -> Iterator[Pr
 
 
 def _unavailable(name: str, trigger: Trigger) -> str | None:
-    """Returns why the trigger cannot fill a variable in, or None when it can."""
+    """Returns why the trigger does not provide a variable, or None if it does."""
     if name.startswith("interval_"):
         return None if isinstance(trigger, TimeTrigger) else "only time triggers have a data interval"
     if name == "correlation":
@@ -173,11 +176,11 @@ def _templates(program: Program) -> Iterator[tuple[str, str]]:
 
 
 def resolve_program(program: Program, values: RunValues) -> ResolvedProgram:
-    """Returns the program with every template filled in.
+    """Returns the program with all templates resolved.
 
     Raises:
-        Unresolved: A value is missing, such as an output that the upstream run did not report, or the result is too
-            large. The run fails with this text.
+        Unresolved: The result is too large, or a value is missing, such as an output that the upstream run did not report.
+            The run fails with the error's text.
     """
     resolved = {place: resolve_text(place, text, values) for place, text in _templates(program)}
     sizes = {place: _size_of(place, text) for place, text in resolved.items()}
@@ -198,13 +201,13 @@ def resolve_program(program: Program, values: RunValues) -> ResolvedProgram:
 
 
 def resolve_text(place: str, text: str, values: RunValues) -> str:
-    """Returns a text with every variable filled in. Raises Unresolved, which names `place`."""
+    """Returns a text with all variables resolved. Raises Unresolved, which names `place`."""
     parts = parse_template(text)
     return "".join(part if isinstance(part, str) else _value(place, part.name, values) for part in parts)
 
 
 def _size_of(place: str, text: str) -> int:
-    """Returns the bytes that a text takes in the run's item. Raises Unresolved for what no command line can carry."""
+    """Returns the bytes of a text in the run's item. Raises Unresolved for a text that no command line can contain."""
     if "\x00" in text:
         raise Unresolved(place, "contains a NUL character when resolved")
     try:

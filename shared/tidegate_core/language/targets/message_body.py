@@ -1,4 +1,4 @@
-"""What is delivered, and where to: the same for a message that is sent once and for one that a schedule sends."""
+"""Record that a message delivers, and its topic. One-shot and recurring messages have the same fields."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tidegate_core.language.values.names import Topic
 from tidegate_core.language.values.problems import TOO_LARGE, Problem, refused, shortened
 
 MAX_PAYLOAD_BYTES = 262_144
-"""A message's payload: 256 KiB, below the 400 KB of a store item. Larger ones are somebody else's to keep."""
+"""Size of a message's payload, 256 KiB. It is below the 400 KB of a store item; larger data need another store."""
 MAX_HEADERS = 64
 MAX_HEADER_BYTES = 16_384
-"""All names and values of a message's headers together."""
+"""Bytes of all names and values of a message's headers."""
 RESERVED_HEADERS = "tidegate-"
 PAYLOAD_FIELDS = ("payload", "payload_text", "payload_base64")
-"""One of them is there."""
+"""Fields of which a message has exactly one."""
 
 _written = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _POINTER_HINT = "send a pointer to it, such as an object's address"
@@ -35,29 +35,32 @@ def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
     if sum(len(name.encode()) + len(value.encode()) for name, value in headers.items()) > MAX_HEADER_BYTES:
         raise refused(
             f"have more than the {MAX_HEADER_BYTES} bytes together that are allowed",
-            hint="move what is large into the payload",
+            hint="move large values into the payload",
         )
     return headers
 
 
 def header_problems(headers: dict[str, str], place: str) -> list[Problem]:
-    """Returns what no record can carry, though what was stored may have it: of such a name Kafka's client writes what stands before the NUL."""
+    """Returns a problem for each header name with a NUL: Kafka's client would write only the part before it.
+
+    Older stored messages may have such names, so the check is not in the model.
+    """
     wrong = [name for name in headers if "\x00" in name]
     return [Problem(place, f"{shortened(repr(name))} contains a NUL character", "take it out") for name in wrong]
 
 
 class MessageBody(Document):
-    """A record for a topic.
+    """A record for a topic. Exactly one of the three payload fields must be given.
 
     Attributes:
-        topic: Where to.
-        message_key: The delivered record's key.
-        headers: The delivered record's headers.
-        payload: JSON, delivered as compact JSON text. One of the three payloads has to be there. Where a fraction has digits
-            that its float does not say (`19.90`), it is kept as `payload_text`, which is delivered alike.
-        payload_text: Delivered as UTF-8.
-        payload_base64: Delivered as the bytes that it encodes.
-        expire_after: Not delivered any more when later than this after its time.
+        topic: Topic of the record.
+        message_key: Key of the record.
+        headers: Headers of the record.
+        payload: Payload as JSON, delivered as compact JSON text. If a fraction has digits that a float loses, as `19.90`, the
+            payload is stored as `payload_text` and delivered with the same text.
+        payload_text: Payload as a text, delivered as UTF-8.
+        payload_base64: Payload as base64, delivered as the decoded bytes.
+        expire_after: Lateness after which the message is no longer delivered.
     """
 
     topic: Topic
@@ -78,7 +81,7 @@ class MessageBody(Document):
         if not isinstance(given, dict) or not holds_written_number(given.get("payload")):
             return given
         if any(each in given for each in PAYLOAD_FIELDS[1:]):
-            return given  # Of two payloads none is taken.
+            return given  # A later check refuses two payloads.
         others = {name: value for name, value in given.items() if name != "payload"}
         return {**others, "payload_text": exact_json(given["payload"])}
 
@@ -87,7 +90,7 @@ class MessageBody(Document):
         present = self.model_fields_set.intersection(PAYLOAD_FIELDS)
         if len(present) != 1:
             raise refused(
-                "stands beside another payload" if present else "is missing",
+                "must not be given with another payload" if present else "is missing",
                 field="payload",
                 hint="give one of payload, payload_text and payload_base64",
             )
@@ -101,17 +104,17 @@ class MessageBody(Document):
 
     @cached_property
     def payload_bytes(self) -> bytes:
-        """What is delivered. JSON is written compactly: equal as JSON to what came, though not letter by letter."""
+        """Delivered bytes. JSON is written compactly: equal as JSON to the input, but not byte by byte."""
         if self.payload_text is not None:
             return self.payload_text.encode()
         if self.payload_base64 is not None:
             try:
                 return base64.b64decode(self.payload_base64, validate=True)
-            except ValueError as error:  # Also what is not ASCII, which is no error of base64's own kind.
+            except ValueError as error:  # Includes the error for text that is not ASCII.
                 raise refused("is not base64", field="payload_base64", hint="or send text as payload_text") from error
         try:
             return _written(self.payload).encode()
-        except TypeError as error:  # Nothing of JSON, but of YAML's tags or of Python.
+        except TypeError as error:  # The value comes from a YAML tag or from Python and has no JSON form.
             hint = "write texts, numbers, true/false, lists and mappings"
             raise refused("contains what JSON cannot hold", field="payload", hint=hint) from error
         except ValueError as error:

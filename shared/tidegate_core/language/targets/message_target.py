@@ -1,4 +1,4 @@
-"""What a schedule sends: the target of type `message`, and what a schedule with it may not have yet."""
+"""The target `message`: a record that a schedule sends at each instant of its time trigger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IS_PLANNED: Final = f"is planned for {LANGUAGE}"
 class MessageTarget(MessageBody):
     """A message that is delivered at each instant of the schedule's time trigger.
 
-    Its fields are those of a message that is sent once, without what names it and says when.
+    It has the fields of a one-shot message except those for its name and time.
     """
 
     EXAMPLE: ClassVar = {
@@ -51,7 +51,7 @@ class MessageTarget(MessageBody):
 
     @model_serializer(mode="wrap")
     def _with_null(self, serialized: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A payload that is JSON's null is one all the same: the stored form leaves absent fields out."""
+        """Keeps a payload that is JSON's null: the stored form leaves out fields that are None."""
         fields: dict[str, Any] = serialized(self)
         if self.payload is None and "payload" in self.model_fields_set:
             fields["payload"] = None

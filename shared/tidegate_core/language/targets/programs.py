@@ -1,4 +1,4 @@
-"""Programs: what a run executes, by type. What a schedule points at is a target; today that is always a program."""
+"""Programs that a run executes, by type, and the target `program` that starts one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tidegate_core.language.values.problems import refused
 
 MAX_ARGUMENTS = 256
 MAX_PROPERTIES = 256
-"""Entries of conf, env and properties each: far above what programs use, far below what a command line carries."""
+"""Entries of each of conf, env and properties: far more than programs use, far fewer than a command line can contain."""
 MAX_TEXT_CHARACTERS = 8_192
-"""One argument or value before its templates are resolved."""
+"""Characters of one argument or value before its templates are resolved."""
 
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}", re.ASCII)
 
@@ -65,14 +65,14 @@ PropertyName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
 class _ProgramSpec(Document):
-    """What both kinds of programs have.
+    """Fields of all programs.
 
     Attributes:
-        name: Counts the program's runs together under this name; without one its type and file do.
-        file: The script; `schedule apply` makes a relative path absolute from the document's folder.
+        name: Name under which limits count the program's runs; by default its type and file.
+        file: Path of the script. `schedule apply` resolves a relative path from the document's folder.
         args: Command-line arguments; templates.
         env: Environment variables; the values are templates.
-        properties: Given to the program in its context, as they are.
+        properties: Properties that the program gets in its context; no templates.
     """
 
     PLANNED_FIELDS: ClassVar = planned(
@@ -111,12 +111,12 @@ class PysparkProgram(_ProgramSpec):
 
     @property
     def identity(self) -> str:
-        """What its runs are counted under: the name, else type and file."""
+        """Name under which limits count its runs: the name, or type and file without one."""
         return self.name or f"{self.type}#{self.file}"
 
 
 class PythonProgram(_ProgramSpec):
-    """A plain Python script, started with the node's own interpreter."""
+    """A Python script that the node's Python interpreter starts."""
 
     EXAMPLE: ClassVar = {"type": "python", "file": "jobs/land.py", "args": ["--until", "${nominal}"]}
     FIELD_HINTS: ClassVar = {"conf": "only pyspark programs have it"}
@@ -125,7 +125,7 @@ class PythonProgram(_ProgramSpec):
 
     @property
     def identity(self) -> str:
-        """What its runs are counted under: the name, else type and file."""
+        """Name under which limits count its runs: the name, or type and file without one."""
         return self.name or f"{self.type}#{self.file}"
 
 
@@ -137,10 +137,10 @@ Program: TypeAlias = Annotated[
 
 
 class ProgramTarget(Document):
-    """What a schedule starts.
+    """A target that starts a program.
 
     Attributes:
-        program: The program and its arguments.
+        program: Program with its arguments.
     """
 
     EXAMPLE: ClassVar = {"type": "program", "program": PythonProgram.EXAMPLE}

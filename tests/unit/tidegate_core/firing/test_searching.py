@@ -36,7 +36,7 @@ def test_given_exclusions_that_leave_nothing_then_the_apply_is_refused_within_th
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=trigger), "it"))
     (error,) = bench.receipts()["it"]["errors"]
-    assert "leaves out so much that no time" in error["problem"]
+    assert "excludes so much that no time" in error["problem"]
     assert compared[0] <= STEPS_PER_SEARCH + 100
 
 

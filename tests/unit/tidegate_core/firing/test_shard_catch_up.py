@@ -270,8 +270,8 @@ def test_given_an_update_to_a_closed_range_of_the_past_then_after_update_decides
 @pytest.mark.parametrize(
     ("catch_up", "told"),
     [
-        ({}, "nothing would ever fire; to make up for what has passed create it with catchup: {on_create: all}"),
-        ({"on_create": "all", "window": "30m"}, "no time of the trigger lies within catchup.window, 30m"),
+        ({}, "nothing would ever fire; to run past occurrences, create it with catchup: {on_create: all}"),
+        ({"on_create": "all", "window": "30m"}, "no time of the trigger is within catchup.window, 30m"),
     ],
 )
 def test_given_a_closed_range_of_the_past_that_nothing_makes_up_for_then_the_refusal_says_what_would(

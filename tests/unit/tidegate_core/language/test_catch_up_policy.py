@@ -53,7 +53,7 @@ def test_given_the_stored_form_then_it_says_the_same_and_an_older_one_has_the_de
         (a_spec(catchup={"max_runs": 0}), "catchup.max_runs", "at least 1", ""),
         (a_spec(catchup={"after_outage": "all"}), "catchup.after_outage", "not a field", "mode"),
         (a_spec(after_pause="all"), "after_pause", "not a field", "into catchup"),
-        (a_spec(catchup={"on_create": "all"}), "catchup.on_create", "from when on", "a start"),
+        (a_spec(catchup={"on_create": "all"}), "catchup.on_create", "has no start", "a start"),
         ({**a_recurring(), "catchup": {"mode": "coalesce"}}, "catchup.mode", "for programs", "use last"),
         ({**a_recurring(), "catchup": {"max_runs": 3}}, "catchup.max_runs", "planned for", "leave it out"),
         ({**a_recurring(), "overlap": "queue"}, "overlap", "with a message as target", "leave it out"),

@@ -319,7 +319,7 @@ def test_given_parsed_document_then_it_is_left_as_it_was() -> None:
         ({"labels": {"a": "x" * 300}}, "labels.a: has 300 characters, at most 256 are allowed"),
         (
             {"spec": {}},
-            "spec: is not a field here; its fields belong here; tidegate schedule get --spec prints them so",
+            "spec: is not a field here; its fields belong here; tidegate schedule get --spec prints them in this form",
         ),
     ],
 )

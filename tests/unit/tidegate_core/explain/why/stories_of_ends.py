@@ -227,8 +227,8 @@ def _the_upstream_run_reported_no_such_output() -> Explanation:
 @story(
     "skipped/concurrency",
     (
-        "skipped/concurrency: a constraint with `on_unmet: abort` did not hold: as many runs as the "
-        "limit lets run are open, or others wait for it since longer; decided at 2025-11-13T02:13:23Z: 1 "
+        "skipped/concurrency: a constraint with `on_unmet: abort` did not hold: the limit's number of "
+        "runs is open, or jobs that wait longer come first; decided at 2025-11-13T02:13:23Z: 1 "
         "of 1 runs of schedule flights/nightly are open: 0000-gidb62cl6jwuoelicvsryqtali"
     ),
 )
@@ -275,8 +275,8 @@ def _a_run_whose_end_counts_is_open_and_the_constraint_aborts() -> Explanation:
 @story(
     "skipped/rate_reached",
     (
-        "skipped/rate_reached: a constraint with `on_unmet: abort` did not hold: as many runs as the "
-        "rate allows were admitted in its span; decided at 2025-11-13T02:13:23Z: 1 runs were admitted "
+        "skipped/rate_reached: a constraint with `on_unmet: abort` did not hold: the rate's number of "
+        "runs was admitted in its span; decided at 2025-11-13T02:13:23Z: 1 runs were admitted "
         "since 2025-11-13T01:13:23.001Z, 1 per 1h are allowed; the next may start at 2025-11-13T03:13:22Z"
     ),
 )

@@ -120,7 +120,7 @@ def test_given_exclusions_that_leave_out_all_then_the_search_ends_and_the_refusa
 
     (problem,) = said[0]
     assert problem.field == field
-    assert "leaves out so much" in problem.problem
+    assert "excludes so much" in problem.problem
     assert "leave out whole days" in problem.hint
 
 
@@ -128,7 +128,7 @@ def test_given_a_spec_that_leaves_out_all_beside_one_that_does_not_then_it_is_re
     (problem,) = told({**times(2), "specs": [cron("30 6 * * *"), *times(2)["specs"]]})
 
     assert problem.field == "trigger.specs[1].exclude"
-    assert "leaves out so much" in problem.problem
+    assert "excludes so much" in problem.problem
 
 
 @pytest.mark.parametrize(("after", "warned"), [("9m", False), ("10m", True)])

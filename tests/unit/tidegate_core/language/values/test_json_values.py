@@ -76,7 +76,7 @@ def test_given_numbers_for_texts_of_a_program_in_json_then_they_are_what_was_wri
 
 @pytest.mark.parametrize("beside", ["payload_text", "payload_base64"])
 def test_given_two_payloads_then_they_are_refused_also_with_decimals(beside: str) -> None:
-    with pytest.raises(ValueError, match="stands beside another payload"):
+    with pytest.raises(ValueError, match="must not be given with another payload"):
         sent("1.10", **{beside: "eA=="})
 
 
