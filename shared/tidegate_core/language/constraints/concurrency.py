@@ -23,8 +23,8 @@ class ConcurrencyConstraint(ScopedConstraint):
 
     Attributes:
         max: Number of open runs: 1 to 16, or 1 to 1,000 for a shared scope. Each schedule compares all runs with its own `max`.
-        scope: Runs that count. `schedule`: those of this schedule. `program`: those of the same program. `group`: those of
-            schedules with the same group. `key`: those with the same key. The last three count all runs of the namespace.
+        scope: Runs that count. `schedule`: runs of this schedule. `program`: runs of the same program. `group`: runs of
+            schedules with the same group. `key`: runs with the same key. The last three count all runs of the namespace.
         group: Name of the group, for `scope: group`.
         key: Template for `scope: key`, such as `load ${correlation}`; it is resolved for each job.
     """

@@ -67,7 +67,7 @@ class LoadSeen:
     """Samples of one load that an owner has taken.
 
     Attributes:
-        samples: Pairs of instant and value, oldest first, at most 64: those of the last ten minutes, and older ones that decide.
+        samples: Pairs of instant and value, oldest first, at most 64: samples of the last ten minutes, and older ones that decide.
         asked_at: Instant of the last query.
         unknown_since: First query without an answer since the last answer; None while queries are answered.
     """

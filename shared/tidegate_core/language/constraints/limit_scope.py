@@ -22,7 +22,7 @@ from tidegate_core.language.values.problems import refused
 KEY_BYTES_MAX: Final = 1_024
 """Bytes of a resolved key. Reasons show it, and each job that waits for its limit stores it."""
 OF_ONE_RUN: Final = frozenset({"run.id", "attempt"})
-"""Variables that differ between all runs or change while a job waits. A limit on such a key would never count two runs."""
+"""Variables that differ between all runs or change while a job waits. A limit on a key with one of these never counts two runs."""
 FIELD_OF_SCOPE: Final = {"group": "group", "key": "key"}
 
 

@@ -34,8 +34,8 @@ class LoadConstraint(ConstraintSpec):
 
     Attributes:
         source: Source of the load: `local` for the host of the deciding node, or a name in the nodes' setting `load.sources`.
-        resource: Resource of the source. For `local`: `cpu` or `memory` as a share, 1.0 for all of it; the bound of `cpu` may
-            be up to 10, that of `memory` up to 1. Other sources have their own resources and units.
+        resource: Resource of the source. For `local`: `cpu` or `memory` as a share, 1.0 for all of it. The bound of `cpu` is at
+            most 10, the bound of `memory` at most 1. Other sources have their own resources and units.
         below: Bound of the load; jobs start while the load is below it.
         resume: Bound below which the load must fall after it has reached `below`; by default `below`.
         max_age: Age up to which a sample is used, 1 s to 10 min.

@@ -33,7 +33,7 @@ class RateConstraint(ScopedConstraint):
         per: Length of the span, 1 ms to 366 days; one hour or one day with `window: calendar`.
         window: Kind of span. `sliding`: any span of that length. `calendar`: each hour or day of the zone's wall clock.
         zone: Zone of the calendar.
-        scope: Runs that count. `schedule`: those of this schedule. `program`, `group`, `key`: as for `concurrency`, among
+        scope: Runs that count. `schedule`: runs of this schedule. `program`, `group`, `key`: as for `concurrency`, among
             schedules with a rate of the same scope, `per`, `window` and `zone`.
         group: Name of the group, for `scope: group`.
         key: Template for `scope: key`, such as `load ${correlation}`; it is resolved for each job.

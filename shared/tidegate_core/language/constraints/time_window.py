@@ -29,7 +29,7 @@ class TimeWindowConstraint(ConstraintSpec):
         opens: First time of day inside the window.
         closes: First time of day after the window.
         days: Days of the week on which the window opens; by default all.
-        windows: List of up to 16 windows, instead of these three fields; one of them must be open.
+        windows: List of up to 16 windows, instead of these three fields; a job runs if any window is open.
         zone: Zone of the wall clock.
     """
 
@@ -55,9 +55,9 @@ class TimeWindowConstraint(ConstraintSpec):
             assert self.closes is not None
             refuse_endless(self.opens, self.closes, self.days)
             return self
-        beside = next((name for name, value in alone.items() if value is not None), None)
-        if beside is not None:
-            raise refused("must not be given with windows", field=beside, hint="write it into one of the windows")
+        extra = next((name for name, value in alone.items() if value is not None), None)
+        if extra is not None:
+            raise refused("must not be given with windows", field=extra, hint="write it into one of the windows")
         return self
 
     @cached_property

@@ -1,6 +1,6 @@
 """Warns of schedules whose jobs can never run, because no time window is open for them.
 
-Such a definition is accepted, because users change windows and triggers one by one. The check follows the trigger's instants
+The definition is still accepted, because users change windows and triggers one by one. The check follows the trigger's instants
 and the windows' openings up to a limit. A warning is true for all checked instants; if the limit comes first, there is none.
 The check covers jobs that are created on time. Catch-up jobs and manual jobs may meet an open window.
 """

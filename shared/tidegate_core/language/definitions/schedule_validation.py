@@ -372,7 +372,7 @@ def _past_range_problem(spec: ScheduleSpec, place: str, mode: CatchUp) -> Proble
 
 def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str, search: Search, place: str) -> Problem | None:
     for number, spec in enumerate(trigger.specs if isinstance(trigger, TimesTrigger) else ()):
-        # Such a spec would go unnoticed among specs that fire, and cost a long search at each fire once they have ended.
+        # A spec that never fires would go unnoticed among others, and cost a long search at each fire once they have ended.
         if spec.first_after_activation(now, identity, search) is None and (search.gave_up or search.left_out):
             return _too_much_excluded(f"{place}.specs[{number}].exclude", search)
     # A past `at` inside a composite never latches; outside it fires at once.

@@ -153,7 +153,7 @@ class SourceSpec(Document):
         },
     }
     PLANNED_FIELDS: ClassVar = planned(PLATFORM, "labels", "format")
-    FIELD_HINTS: ClassVar = {"dataset": "it stands below event", "partition": "it stands below event"}
+    FIELD_HINTS: ClassVar = {"dataset": "it belongs under event", "partition": "it belongs under event"}
 
     kind: Literal["source"] = "source"
     namespace: Annotated[Namespace, BeforeValidator(_no_own_namespace)]

@@ -43,7 +43,7 @@ class Opened(NamedTuple):
 def is_structured(document: Any, content_type: str | None) -> bool:
     """Whether a record's value is a whole CloudEvent.
 
-    Without a content type the field `specversion` decides: no document of tidegate has such a field.
+    Without a content type the field `specversion` decides: no document of tidegate has a field of that name.
 
     Raises:
         InvalidInput: The value is a CloudEvent in a format that tidegate does not read.
@@ -53,7 +53,7 @@ def is_structured(document: Any, content_type: str | None) -> bool:
         return True
     if media_type.startswith(_FORMAT):
         problem = f'has the content type "{shortened(media_type)}"'
-        raise InvalidInput([Problem("", problem, f"send each event in a record of its own, as {_JSON_FORMAT}")])
+        raise InvalidInput([Problem("", problem, f"send each event in a separate record, as {_JSON_FORMAT}")])
     return isinstance(document, Mapping) and "specversion" in document
 
 

@@ -109,7 +109,7 @@ def _meaning(name: str, meanings: Mapping[str, str]) -> str:
 
 
 def _meanings(model: type[Document]) -> dict[str, str]:
-    """Returns the meanings of a model's fields from its docstring and those of its base classes."""
+    """Returns the meanings of a model's fields, from the docstrings of the model and its base classes."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):
         if issubclass(each, Document):

@@ -90,7 +90,7 @@ def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
         problem = _unreadable(value, error)
         raise _refused_unread([problem], "unparsable", _said_before(value or b"", error), envelope) from error
     if not isinstance(document, dict):
-        hint = "send each request or event in a record of its own" if isinstance(document, list) else ""
+        hint = "send each request or event in a separate record" if isinstance(document, list) else ""
         problem = Problem("", "is JSON, but not an object", hint)
         raise RefusedRecord([problem], "unparsable", request_id=_own_id(envelope))
     if problem := unholdable_number(value or b""):
@@ -349,7 +349,7 @@ def _unreadable(value: bytes | None, error: ValueError) -> Problem:
 
 def no_json(error: ValueError) -> str:
     """Returns the end of a sentence about a body or record that `from_json` could not read."""
-    # The parser stops at 200 levels. Such a text may be valid JSON.
+    # The parser stops at 200 levels, although the text may be valid JSON.
     if str(error).startswith("recursion limit"):
         return "is nested too deeply"
     return f"is not JSON: {error}"

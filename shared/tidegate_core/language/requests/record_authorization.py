@@ -17,7 +17,7 @@ from tidegate_core.language.values.problems import Problem, RefusedRecord, short
 OWN_TOPICS: Final = frozenset(
     {"requests", "events", "pokes", "receipts", "runs", "requests.dlq", "events.dlq", "runs.dlq"}
 )
-"""Names of tidegate's topics, without their prefix. A message to such a topic would look like a record by tidegate itself."""
+"""Names of tidegate's topics, without their prefix. A message to one of these topics would look like a record by tidegate itself."""
 NAMESPACE_HINT: Final = "write it into that namespace's topic, or change the nodes' setting namespaces"
 
 

@@ -34,7 +34,7 @@ class CronFields:
         months: Months from 1 to 12.
         days_of_week: Days from 0 to 6, with 0 for Sunday.
         either_day: Whether one of the two day fields suffices (Vixie's rule if both are restricted).
-        real_cadence: Whether the hour field begins with `*`. Such a schedule follows real time through clock changes.
+        real_cadence: Whether the hour field begins with `*`. Then the times follow real time through clock changes.
         special_days: Further days, at most one a month each (Quartz).
         years: Years (Quartz); None for every year.
     """

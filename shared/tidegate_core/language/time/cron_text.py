@@ -152,7 +152,7 @@ def _check_step(kind: FieldKind, match: re.Match[str], place: str, start: int) -
     step_start, step_end = start + match.start("step"), start + match.end("step")
     step = int(match["step"])
     if match["low"] != "*" and match["high"] is None:
-        # Vixie cron reads 5/15 as 5, Quartz reads 5-59/15. A user expects one of them, so the text is refused.
+        # Vixie cron reads 5/15 as 5, Quartz reads 5-59/15. The user's intention is unknown, so the text is refused.
         raise ItemFault(
             f'{place}: "{match[0]}" steps from a single value',
             start=start,

@@ -78,7 +78,7 @@ def _wrong_count(expression: str, words: Sequence[str]) -> CronError:
 
 
 def _check_days(of_month: re.Match[str], of_week: re.Match[str]) -> None:
-    """Refuses day fields unless exactly one is `?`. If one of them is a star, the hint replaces that one."""
+    """Refuses day fields unless exactly one is `?`. If one day field is a star, the hint replaces it."""
     unset = [word[0] == "?" for word in (of_month, of_week)]
     if unset.count(True) == 1:
         return

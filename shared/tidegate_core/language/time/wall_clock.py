@@ -23,7 +23,7 @@ _LAST_SECOND = LATEST_INSTANT // 1000
 
 
 class WallTimes(Protocol):
-    """Local times in seconds since 1970-01-01 on a wall clock: those of cron fields or of a calendar period."""
+    """Local times of cron fields or of a calendar period, in seconds since 1970-01-01 on a wall clock."""
 
     @property
     def real_cadence(self) -> bool:

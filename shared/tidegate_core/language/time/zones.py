@@ -116,7 +116,7 @@ def _offset_meant(name: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def iana_names() -> frozenset[str]:
-    """Returns the accepted names: those of tzdata without abbreviations, which have several meanings."""
+    """Returns the accepted names: all names in tzdata except abbreviations, which have several meanings."""
     listed = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
     return frozenset(name for name in listed if name == "UTC" or not _ABBREVIATION.fullmatch(name)) - {"Factory"}
 

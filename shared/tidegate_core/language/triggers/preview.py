@@ -104,7 +104,7 @@ def _upcoming(trigger: TimeTrigger, identity: str, instant: Instant, result: str
 
 
 def zone_of(trigger: TimeTrigger | EventTrigger, instant: Instant, identity: str) -> str:
-    """Returns the zone in which to show an instant of a schedule: that of its trigger, or of its time leaves.
+    """Returns the zone in which to show an instant of a schedule: the zone of its trigger or of its time leaves.
 
     An event may satisfy a composite at an instant that no time leaf names. Then the zone of the time leaves applies if they
     have a single one; otherwise UTC.

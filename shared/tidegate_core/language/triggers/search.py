@@ -48,7 +48,7 @@ class Next(NamedTuple):
         return None if self.is_bound else self.at
 
     def is_due(self, now: Instant) -> bool:
-        """Whether the instant has come; for a bound, whether an instant may have come."""
+        """Whether the instant is reached; for a bound, whether an instant may be reached."""
         return self.at is not None and self.at <= now
 
 
@@ -57,7 +57,7 @@ NEVER = Next(None)
 
 @dataclass(slots=True)
 class Search:
-    """Steps and results of searches that share one limit, such as those of a trigger and its specs.
+    """Steps and results of searches that share one limit, such as the searches of a trigger and its specs.
 
     Attributes:
         steps: Remaining comparisons; None for no limit, if nothing waits for the search.

@@ -1,4 +1,4 @@
-"""Base classes of triggers. A time trigger names instants; an event trigger names the events that count and what is missing.
+"""Base classes of triggers. A time trigger names instants; an event trigger names the events that count and those it misses.
 
 A trigger is a definition with pure functions. It holds no state: cursors, evidence and seals belong to the shard's owner.
 """
@@ -49,7 +49,7 @@ Take: TypeAlias = Literal["all", "exactly_n"]
 
 LONGEST_FLEXIBLE_MS = 24 * 3_600_000
 
-_CATCHUP = "it belongs beside the trigger, into the schedule's catchup"
+_CATCHUP = "it belongs next to the trigger, into the schedule's catchup"
 PLANNED_FOR_EVENTS = planned(PLATFORM, "late", "absent", "prefer")
 SHORTEST_AT_LEAST_EVERY_MS = 60_000
 """Shortest `at_least_every`. Like a time trigger it creates jobs without events, but several jobs a minute have no use."""
@@ -310,7 +310,7 @@ class EventTrigger(Document, ABC):
     Attributes:
         correlate: Value by which evidence is separated; None for one state of the schedule.
         at_least_every: Longest time between two jobs: after it a job is created with the events so far. Manual jobs count too.
-        allow_empty: Whether such a job is created without any event as well.
+        allow_empty: Whether `at_least_every` creates a job without any event as well.
     """
 
     if TYPE_CHECKING:
@@ -483,4 +483,4 @@ class LeafTrigger(EventTrigger, ABC):
 
     @abstractmethod
     def shortfall(self, count: int) -> str | None:
-        """Returns what is still missing at a count of `count`, as a text; None if nothing is."""
+        """Returns what the leaf misses at a count of `count`, as a text; None if it misses nothing."""

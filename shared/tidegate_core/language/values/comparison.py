@@ -3,8 +3,8 @@
 Filters of triggers and of sources are built from `Comparison`. Each comparison has a result for every value: it is false if
 the value is missing or has another type. Filters contain no code.
 
-Without a check, a user could wait for a filter that no event can pass. So an apply calls `contradiction`, and such a filter
-is refused.
+Without a check, a schedule could wait for ever for an event that passes its filter. So an apply calls `contradiction` and
+refuses filters that no event can pass.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Comparison(Document):
 
     Attributes:
         equals: Text, number or boolean that the value must equal.
-        one_of: List of such values; the value must equal one of them. `in` in JSON.
+        one_of: List of such values, any of which the value must equal; `in` in JSON.
         prefix: Beginning of the text.
         above, at_least, below, at_most: Bound of a number; two of them give a range.
         exists: Whether the value must exist or must be missing; null exists.
@@ -113,7 +113,7 @@ class Comparison(Document):
 
         Args:
             places: Given fields that name the compared value.
-            what: Description of such a field for the error text.
+            what: Description of these fields for the error text.
             example: A valid comparison for the error text.
 
         Raises:

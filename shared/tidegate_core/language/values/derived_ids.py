@@ -1,8 +1,8 @@
 """Stable hashes: the shard of a schedule or message, and the ids that the core derives.
 
-The shard comes from a hash of tidegate, never from a Kafka client's partitioner: those of Java and librdkafka agree on 1 key
-in 8. Another hash value for the same parts would make stored rows unreachable, so the golden vectors in the test of this
-module fix the values. The core has no randomness, and a repeat must give the same id; so ids are hashes as well.
+The shard comes from tidegate's own hash, never from a Kafka client's partitioner: the partitioners of Java and librdkafka agree
+on 1 key in 8. Another hash value for the same parts would make stored rows unreachable, so the golden vectors in the test of
+this module fix the values. The core has no randomness, and a repeat must give the same id; so ids are hashes as well.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def planned(version: str, *names: str, hint: str = "") -> dict[str, Planned]:
 
 
 MAX_FIELDS = 64
-"""Fields of one document: four times those of the largest kind. A larger document is refused unread: each field would be a problem."""
+"""Fields of one document, four times as many as the largest kind has. A larger document is refused unread: each field would be a problem."""
 
 MAX_LEVELS = 32
 """Nested lists and objects outside of payloads; the composites and filters of a schedule need 26."""

@@ -1,7 +1,7 @@
 """JSON values: fractions that keep their written digits, and JSON pointers (RFC 6901) to one value in a document.
 
 A 64-bit float holds 17 digits, and `19.90` becomes `19.9`. Readers of records and requests call `exactly_read`, so that
-message payloads and program texts keep the digits as written. In comparisons and arithmetic such a fraction is a float.
+message payloads and program texts keep the digits as written. In comparisons and arithmetic the fraction is a float.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class RunState(StrEnum):
 
     @property
     def is_before_gate(self) -> bool:
-        """Whether the program has certainly not started. Such a run can still be closed."""
+        """Whether the program has certainly not started, so that the run can still be closed."""
         return self in {RunState.SUBMITTING, RunState.SUBMITTED}
 
     @property

@@ -109,7 +109,7 @@ def told(trigger: dict[str, Any], **fields: Any) -> Problem:
             {"type": "times", "specs": [DAILY, {**DAILY, "max_fires": 2}]},
             "trigger.specs[1].max_fires",
             "together",
-            "beside",
+            "next to",
         ),
         (
             {"type": "times", "specs": [DAILY], "exclude": [{"type": "dates", "first": "2026-12-24"}]},

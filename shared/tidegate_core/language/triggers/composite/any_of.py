@@ -39,7 +39,7 @@ class AnyOfTrigger(CompositeTrigger):
     def _no_job_of_a_tick_alone(self) -> Self:
         if self.or_mode == "each" and any(isinstance(leaf, TickLeaf) for leaf in self.leaves()):
             hint = "leave or_mode out, or make a separate schedule for the instants"
-            raise refused("would make a job of each instant alone", field="or_mode", hint=hint)
+            raise refused("would create a job for each instant alone", field="or_mode", hint=hint)
         return self
 
     @property

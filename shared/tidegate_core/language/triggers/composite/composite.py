@@ -85,7 +85,7 @@ _POLICIES = planned(
     "settle",
     "max_settle",
     "take",
-    hint="they stand on a trigger that counts one thing",
+    hint="use them on a trigger that counts events",
 )
 
 
@@ -98,17 +98,17 @@ class CompositeTrigger(EventTrigger, ABC):
         window: Window that pairs evidence: one state per day of its zone, by append time. Evidence ends at midnight.
         timeout: Time from the first latch that holds until `on_timeout` applies.
         on_timeout: Outcome at the time-out. `abort`: the evidence is dropped, with a ledger row. `partial`: it fires with
-            what is latched. `wait`: nothing; only latches end, by their `ttl`.
+            the latches so far. `wait`: nothing; only latches end, by their `ttl`.
         at_least_every: Longest time between two jobs: after it a job is created with the events so far. Manual jobs count too.
-        allow_empty: Whether such a job is created without any event as well.
+        allow_empty: Whether `at_least_every` creates a job without any event as well.
     """
 
     PLANNED_FIELDS: ClassVar = {
         **PLANNED_FOR_EVENTS,
         **_POLICIES,
-        **planned(PLATFORM, "ttl", hint="it stands on each leaf"),
+        **planned(PLATFORM, "ttl", hint="set it on each leaf"),
         **planned(PLATFORM, "pairing", "min"),
-        **planned(PLATFORM, "driver", hint="it stands on the time trigger"),
+        **planned(PLATFORM, "driver", hint="set it on the time trigger"),
     }
     PLANNED_VALUES: ClassVar = {"correlate": planned(PLATFORM, "*", hint="only data_partition works now")}
 
@@ -137,8 +137,12 @@ class CompositeTrigger(EventTrigger, ABC):
         for place, child in enumerate(self.triggers):
             fields = child.outermost_fields()
             if fields:
-                where = "the outermost trigger" if isinstance(child, CompositeTrigger) else "a trigger by itself"
-                raise refused(f"stands on {where} only", field=f"triggers[{place}].{fields[0]}", hint="take it out")
+                where = (
+                    "the outermost trigger"
+                    if isinstance(child, CompositeTrigger)
+                    else "a trigger outside of composites"
+                )
+                raise refused(f"is allowed on {where} only", field=f"triggers[{place}].{fields[0]}", hint="take it out")
         return self
 
     @model_validator(mode="after")
@@ -148,8 +152,8 @@ class CompositeTrigger(EventTrigger, ABC):
         if path is None:
             return self
         if not self.MAY_OPEN_BY_TICK or path.count("triggers[") > 1:
-            hint = "leave driver out, or put it into the outermost all_of"
-            raise refused("time stands directly in the outermost all_of only", field=f"{path}.driver", hint=hint)
+            hint = "leave driver out, or move it to the outermost all_of"
+            raise refused("time is allowed only directly in the outermost all_of", field=f"{path}.driver", hint=hint)
         others = [other for other, leaf in paths if leaf.OF_TIME and other != path]
         if others:
             hint = "make one of type times, or a separate schedule for each"
@@ -163,7 +167,7 @@ class CompositeTrigger(EventTrigger, ABC):
     def _reminds_of_one_state(self) -> Self:
         if self.at_least_every is not None and not self.has_one_state:
             hint = "with correlate, window, driver: time or or_mode: each it would not be clear whose job it makes"
-            raise refused("needs one state for all that comes", field="at_least_every", hint=hint)
+            raise refused("needs one state for all events", field="at_least_every", hint=hint)
         if self.allow_empty and self.at_least_every is None:
             raise refused("needs at_least_every", field="allow_empty", hint="nothing else fires without events")
         return self
@@ -182,7 +186,7 @@ class CompositeTrigger(EventTrigger, ABC):
         if self.correlate is not None:
             for path, leaf in self.paths():
                 if not leaf.PAIRS:
-                    raise refused("does not meet by value", field=f"{path}.type", hint="take correlate out")
+                    raise refused("cannot be paired by a value", field=f"{path}.type", hint="take correlate out")
                 if leaf.needed != 1:
                     # A value is one data partition, so a second data partition of the same value cannot come.
                     raise refused(

@@ -191,7 +191,7 @@ class Ticks:
     def walk(self, first: Instant, through: Instant) -> Walk:
         """Returns the ticks `first <= at <= through`, about 500 at most."""
         counted = list(self.counted or [0] * len(self.leaves))
-        # Each leaf has its own steps. All leaves share one cursor, so it would stop if one of them got no further.
+        # Each leaf has its own steps. All leaves share one cursor, so it would stop if any leaf got no further.
         searches = [Search.of_a_decision(len(self.leaves)) for _ in self.leaves]
         heads = [self._next(number, first - 1, counted, searches) for number in range(len(self.leaves))]
         found: list[Tick] = []

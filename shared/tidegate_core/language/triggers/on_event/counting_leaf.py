@@ -78,7 +78,7 @@ PLANNED_FOR_DATA = {**PLANNED_FOR_EVENTS, **planned(PLATFORM, "source", "event_t
 
 
 class DatasetLeaf(CountingLeaf, ABC):
-    """A leaf that counts data events of `dataset`: events of kind `created` by default, or those of `kinds`."""
+    """A leaf that counts data events of `dataset`, by default those with kind `created`."""
 
     FIELD_HINTS: ClassVar = {"kind": "the field is called kinds", "filter": "the field is called where"}
 

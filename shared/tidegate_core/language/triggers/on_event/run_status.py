@@ -77,7 +77,7 @@ class RunStatusTrigger(CountingLeaf):
         return event.run_id if self.times == 1 and isinstance(event, RunFact) else ""
 
     def upstream(self, namespace: str) -> tuple[str, str]:
-        """Returns namespace and name of the upstream schedule. `namespace` is that of the schedule with this trigger."""
+        """Returns namespace and name of the upstream schedule. `namespace` is the namespace of the schedule with this trigger."""
         before, slash, after = self.schedule.partition("/")
         return (before, after) if slash else (namespace, self.schedule)
 

@@ -37,7 +37,7 @@ class AtTrigger(TimeTrigger):
             )
         for field in ("exclude", "max_fires"):
             if getattr(self, field) is not None:
-                raise refused("has no place here: this trigger fires once", field=field, hint="leave it out")
+                raise refused("is not allowed here: this trigger fires once", field=field, hint="leave it out")
         return self
 
     def counts_from(self, activated: Instant) -> Instant:

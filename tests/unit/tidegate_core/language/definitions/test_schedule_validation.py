@@ -121,7 +121,7 @@ def test_given_exclusions_that_leave_out_all_then_the_search_ends_and_the_refusa
     (problem,) = said[0]
     assert problem.field == field
     assert "excludes so much" in problem.problem
-    assert "leave out whole days" in problem.hint
+    assert "exclude whole days" in problem.hint
 
 
 def test_given_a_spec_that_leaves_out_all_beside_one_that_does_not_then_it_is_refused_as_well() -> None:

@@ -227,13 +227,13 @@ def test_given_a_refused_structured_request_then_its_sender_is_told_under_its_id
 def test_given_cloudevents_of_another_format_then_the_one_that_is_read_is_named(content_type: str) -> None:
     record = json.dumps(attributes("data.partition", data=LANDED)).encode(), [("Content-Type", content_type.encode())]
     (problem,) = refusals(parse_events, record)
-    assert problem.endswith("send each event in a record of its own, as application/cloudevents+json")
+    assert problem.endswith("send each event in a separate record, as application/cloudevents+json")
 
 
 def test_given_a_batch_in_one_record_then_it_is_refused_as_a_list() -> None:
     value = json.dumps([attributes("data.partition", data=LANDED)]).encode()
     assert refusals(parse_events, (value, [])) == [
-        "is JSON, but not an object; send each request or event in a record of its own"
+        "is JSON, but not an object; send each request or event in a separate record"
     ]
 
 
