@@ -9,14 +9,12 @@ from tidegate_core.language.requests.requests import (
     MessageSend,
     Request,
     RunRequest,
-    SourceRequest,
 )
 from tidegate_core.language.values.derived_ids import (
+    cluster_object_shard,
     message_shard,
     schedule_shard,
     shard_of_run,
-    sources_shard,
-    suspensions_shard,
 )
 from tidegate_core.language.values.problems import InvalidInput, Problem
 
@@ -27,6 +25,8 @@ def shard_of_request(request: Request, request_id: str, shards: int) -> int:
     Raises:
         InvalidInput: A run or job id names a shard that the cluster does not have.
     """
+    if request.CLUSTER_OBJECT is not None:
+        return cluster_object_shard(request.CLUSTER_OBJECT, shards)
     match request:
         case MessageSend():
             return message_shard(request.namespace, request.key, request_id, shards)
@@ -36,10 +36,6 @@ def shard_of_request(request: Request, request_id: str, shards: int) -> int:
             return run_shard(run, shards, "run_id")
         case JobCancel(job_id=run):
             return run_shard(run, shards, "job_id")
-        case ControlRequest():
-            return suspensions_shard(shards)
-        case SourceRequest():
-            return sources_shard(shards)
         case _:
             return schedule_shard(request.namespace, request.name, shards)
 

@@ -20,7 +20,6 @@ from tidegate_core.language.requests.requests import (
     RunRequest,
     ScheduleDelete,
     ScheduleSuspend,
-    SourceRequest,
 )
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import Problem, RefusedRecord
@@ -69,6 +68,8 @@ def inbox_row(request: Request, position: Position) -> InboxRow:
 
 def _inbox_name(request: Request, position: Position) -> tuple[str, str]:
     """Returns namespace and name under which the row is sorted; user text only as a hash."""
+    if request.CLUSTER_OBJECT is not None:
+        return keys.NO_NAMESPACE, request.CLUSTER_OBJECT
     match request:
         case MessageSend(namespace=namespace, key=key, id=request_id):
             return namespace, keys.text_hash_once(key if key is not None else request_id or position.text())
@@ -76,9 +77,5 @@ def _inbox_name(request: Request, position: Position) -> tuple[str, str]:
             return namespace, keys.text_hash_once(key if key is not None else message_id or "")
         case RunRequest(run_id=run) | JobCancel(job_id=run):
             return request.namespace or "-", run
-        case ControlRequest():
-            return keys.NO_NAMESPACE, keys.SUSPENSIONS_NAME
-        case SourceRequest():
-            return keys.NO_NAMESPACE, keys.SOURCES_NAME
         case _:
             return request.namespace, request.name

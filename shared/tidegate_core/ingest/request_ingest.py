@@ -17,21 +17,18 @@ from tidegate_core.ingest.topic_cursor import TopicCursor
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.record_authorization import authorize_request
 from tidegate_core.language.requests.requests import (
-    ControlRequest,
     JobCancel,
     MessageCancel,
     MessageSend,
     Request,
     RunRequest,
-    SourceRequest,
     check_delivery,
 )
 from tidegate_core.language.values.derived_ids import (
+    cluster_object_shard,
     message_shard,
     schedule_shard,
     shard_of_run,
-    sources_shard,
-    suspensions_shard,
     unnamed_message_shard,
 )
 from tidegate_core.language.values.log_position import Position
@@ -137,6 +134,8 @@ class RequestIngest:
 
     def _shard_of(self, request: Request, position: Position) -> int:
         shards = self.cursor.host.holding.shards
+        if request.CLUSTER_OBJECT is not None:
+            return cluster_object_shard(request.CLUSTER_OBJECT, shards)
         match request:
             case MessageSend(key=None, id=None):
                 return unnamed_message_shard(position.topic_partition, shards)
@@ -155,10 +154,6 @@ class RequestIngest:
                         [problem], request_id=request.id, type=request.type, namespace=request.namespace
                     )
                 return shard
-            case ControlRequest():
-                return suspensions_shard(shards)
-            case SourceRequest():
-                return sources_shard(shards)
             case _:
                 return schedule_shard(request.namespace, request.name, shards)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 from tidegate_core.commands.apply_request import ApplyRequest
-from tidegate_core.commands.scope_commands import ApplyScopeSuspension, SuspensionRollout
-from tidegate_core.commands.source_commands import ApplySource
+from tidegate_core.commands.cluster_object import ApplyClusterObject, ClusterObjectKind
+from tidegate_core.commands.scope_commands import SCOPE_SUSPENSIONS
+from tidegate_core.commands.source_commands import SOURCES
 from tidegate_core.commands.timed_resume import ApplyAfterTimedResume
 from tidegate_core.commands.upstream_deleted import RemoveUpstream, upstream_gone
 from tidegate_core.engine.decision import Work
@@ -23,6 +24,8 @@ from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.store_operations import Batch, Delete, Key
 from tidegate_core.shard.shard_cache import ShardCache
 
+CLUSTER_OBJECTS: Final[dict[str, ClusterObjectKind[Any]]] = {kind.name: kind for kind in (SCOPE_SUSPENSIONS, SOURCES)}
+"""All kinds of cluster objects by the name in their requests' `CLUSTER_OBJECT`."""
 ROWS_READ_AGAIN_PER_MS = 10
 """All of the inbox is read at each look, what is known already included: fewer are read again at once, of more first half is dealt
 with.
@@ -50,7 +53,7 @@ class Inbox:
         self._memory = memory
         self._plane = plane
         self._poked = Signal(f"inbox {lane.shard}")
-        self._spread = SuspensionRollout(lane)
+        self._roll_outs = {name: kind.roll_out(lane) for name, kind in CLUSTER_OBJECTS.items()}
         self._reads = 0
         self._put_off: set[Key] = set()
         self._closed = False
@@ -196,14 +199,20 @@ class Inbox:
             self._plane.inboxed.take(sorted(messages, key=lambda row: row.origin), self._memory.inbox_row_gone)
 
     def _application_of(self, row: InboxRow) -> ApplyRequest:
-        kinds: dict[tuple[str, str], Callable[..., ApplyRequest]] = {
-            (keys.NO_NAMESPACE, keys.SUSPENSIONS_NAME): partial(
-                ApplyScopeSuspension, spread=self._spread, done=self._done
-            ),
-            (keys.NO_NAMESPACE, keys.SOURCES_NAME): ApplySource,
-        }
-        kind = kinds.get((row.namespace, row.name), ApplyAfterTimedResume)
-        return kind(row, self._memory, self._plane.recurring, self.announce, self._host.readings.begun)
+        recurring, arrived = self._plane.recurring, self._host.readings.begun
+        kind = CLUSTER_OBJECTS.get(row.name) if row.namespace == keys.NO_NAMESPACE else None
+        if kind is None:
+            return ApplyAfterTimedResume(row, self._memory, recurring, self.announce, arrived)
+        return ApplyClusterObject(
+            row,
+            self._memory,
+            recurring,
+            self.announce,
+            arrived,
+            kind=kind,
+            roll_out=self._roll_outs[kind.name],
+            done=self._done,
+        )
 
     # -- removing -----------------------------------------------------------------------------------------------------
 

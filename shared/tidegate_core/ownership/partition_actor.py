@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate_core.commands.scope_commands import SCOPE_SUSPENSIONS
+from tidegate_core.commands.source_commands import SOURCES
 from tidegate_core.engine.actor_context import ActorContext, Fenced, NewerOwnerExists, run_concurrently
 from tidegate_core.engine.actor_inputs import (
     Assignment,
@@ -26,13 +28,12 @@ from tidegate_core.engine.actor_inputs import (
 )
 from tidegate_core.engine.operations import Operation
 from tidegate_core.ingest.control_records import pass_marks
-from tidegate_core.ingest.events_topic_watch import EventsWatch
 from tidegate_core.ingest.request_ingest import REQUESTS_TOGETHER_MAX, RequestIngest
-from tidegate_core.ingest.source_watch import SourceWatch
 from tidegate_core.ingest.topic_cursor import TopicCursor
+from tidegate_core.ingest.topic_watch import EventsWatch, SourceWatch
 from tidegate_core.messages.message_scheduler import MessageScheduler
 from tidegate_core.ownership.acquisition import Acquisition
-from tidegate_core.ownership.scope_suspension_watch import ScopeSuspensionWatch
+from tidegate_core.ownership.cluster_object_watch import ClusterObjectWatch
 from tidegate_core.ownership.shard_actor import ShardActor
 from tidegate_core.rows.effects import (
     STORE_ANSWERS,
@@ -45,6 +46,8 @@ from tidegate_core.rows.effects import (
     ReadEndOffsets,
     StopReading,
 )
+from tidegate_core.rows.scope_suspension import ScopeSuspensions
+from tidegate_core.rows.source_list import Sources
 from tidegate_core.shard.events.subscription_index import SubscriptionIndex
 from tidegate_core.shard.map_transition import await_former_positions
 from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
@@ -79,7 +82,8 @@ class PartitionActor:
         self._host = ActorContext(holding)
         self._cursors: dict[tuple[str, int], TopicCursor] = {}
         self._requests: TopicCursor | None = None
-        self._controls = ScopeSuspensionWatch(self._host, self.shards)
+        self._suspensions = self._watch_suspensions()
+        self._source_list: ClusterObjectWatch[Sources] | None = None
         self._events: EventsWatch | None = None
         self._sources: SourceWatch | None = None
         self._draining = False
@@ -159,9 +163,8 @@ class PartitionActor:
             case RecordsArrived():
                 self._take_records(incoming)
             case Woken(controls=True):
-                self._controls.check()
-                if self._sources is not None:
-                    self._sources.check()
+                self._suspensions.check()
+                self._read_sources()
             case Woken(shard, run_id):
                 if shard in self.shards:
                     self.shards[shard].wake(run_id)
@@ -228,7 +231,7 @@ class PartitionActor:
             return
         log_end = yield from self._read_log_end(requests)
         # After the fence: what is read here is at least what any lease carries.
-        yield from self._controls.read()
+        yield from self._suspensions.read()
         yield from self._recover_all()
         if any(shard.is_draining for shard in self.shards.values()):
             return  # None of those that were not recovered by then has begun anything.
@@ -236,7 +239,7 @@ class PartitionActor:
         self._host.operations.start(ingest.serve())
         if log_end is None:
             self._host.operations.start(self._find_log_end(requests, ingest))
-        self._host.operations.start(self._controls.serve())
+        self._host.operations.start(self._suspensions.serve())
         requests.start_reading()
         self._requests = requests
         self._watch_topics(requests)
@@ -248,9 +251,24 @@ class PartitionActor:
         if self._draining:
             return  # It has closed what there was to close: these would take positions over, in the successor's way.
         self._events = EventsWatch(self._host, self._index, requests, self._cursors)
-        self._sources = SourceWatch(self._host, self._index, requests, self._cursors)
-        for watch in self._watches():
-            self._host.operations.start(watch.serve())
+        self._sources = SourceWatch(self._host, self._index, requests, self._cursors, self._read_sources)
+        self._source_list = ClusterObjectWatch(self._host, SOURCES, self._sources.follow)
+        self._host.operations.start(self._events.serve())
+        self._host.operations.start(self._source_list.serve())
+
+    def _read_sources(self) -> None:
+        if self._source_list is not None:
+            self._source_list.check()
+
+    def _watch_suspensions(self) -> ClusterObjectWatch[ScopeSuspensions]:
+        shards = self.shards
+
+        def tell_shards(suspensions: ScopeSuspensions, read_at: int) -> Operation[None]:
+            for shard in list(shards.values()):
+                shard.suspensions_changed(suspensions, read_at)
+            yield from ()
+
+        return ClusterObjectWatch(self._host, SCOPE_SUSPENSIONS, tell_shards)
 
     def _raise_position(self) -> Operation[TopicCursor | None]:
         """First of all: from here on no former holder moves the position of the requests. None where it carries an older map, and is another's.
@@ -290,7 +308,7 @@ class PartitionActor:
         ingest.log_ends_at(log_end)
 
     def _recover_all(self) -> Operation[None]:
-        known, read_at = self._controls.known, self._controls.read_at
+        known, read_at = self._suspensions.known, self._suspensions.read_at
         yield from run_concurrently(self._host, [each.recover(known, read_at) for each in self.shards.values()])
 
     # -- the end ------------------------------------------------------------------------------------------------------
@@ -304,6 +322,8 @@ class PartitionActor:
             plane.stop_sending()
         for watch in self._watches():
             watch.close()
+        if self._source_list is not None:
+            self._source_list.close()
         self._stop_reading()
         for cursor in self._cursors.values():
             cursor.stop_accepting()
@@ -331,8 +351,8 @@ class PartitionActor:
         self._host.new_life()
         self._host.operations.asked = asked
         self.shards, self.planes, self._cursors, self._requests = {}, {}, {}, None
-        self._controls = ScopeSuspensionWatch(self._host, self.shards)
-        self._events = self._sources = None
+        self._suspensions = self._watch_suspensions()
+        self._events = self._sources = self._source_list = None
         self.is_serving = False
         if self._draining:
             self._host.emit(Drained(self.holding.topic_partition))

@@ -127,11 +127,7 @@ RATE = "rate-"
 LIMIT_SK: Final = "LIMIT"
 """Sort key of a limit's own item; permits of wide limits are `PERMIT#<run id>` in the same partition."""
 SUSPENSIONS_KEY = Key("CONTROLS", "CONTROLS")
-SUSPENSIONS_NAME = "controls"
-"""Name under `NO_NAMESPACE` of inbox rows for scope suspensions, in their owner shard."""
 SOURCES_KEY = Key("SOURCES", "SOURCES")
-SOURCES_NAME = "sources"
-"""Name under `NO_NAMESPACE` of inbox rows for event sources, in their owner shard."""
 
 
 def prefix_range(prefix: str) -> tuple[str, str]:
@@ -148,6 +144,11 @@ def split_prefix(key: Key) -> tuple[str, str]:
 def instant_text(instant: int) -> str:
     """Returns the fixed-width text of an instant (0 ≤ instant < 10^13)."""
     return f"{instant:0{INSTANT_DIGITS}d}"
+
+
+def cluster_object(name: str) -> Key:
+    """Returns the key of the one item of a cluster object, such as `CONTROLS` or `SOURCES`."""
+    return Key(name.upper(), name.upper())
 
 
 @lru_cache(maxsize=HASHES_KEPT)

@@ -159,7 +159,7 @@ NO_SUSPENSIONS = ScopeSuspensions()
 class StoredSuspensions:
     """The stored form of all scope suspensions (`CONTROLS`).
 
-    The owner of their owner shard moves it by compare-and-set.
+    Only the owner of one shard moves it, by compare-and-set.
 
     Attributes:
         scopes: JSON, because an item cannot hold this nesting natively.

@@ -1,4 +1,4 @@
-"""All event sources in one item. The owner of their owner shard moves it by compare-and-set."""
+"""All event sources in one item. Only the owner of one shard moves it, by compare-and-set."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from tests.simulation.checks.request_history import NEVER, SKEW_MS, Segment
 from tests.simulation.users.schedule_definitions import NAMESPACE
 from tests.simulation.world.fault_schedule import HEAL_AFTER_MS
 from tests.simulation.world.timeline import START
-from tidegate_core.ingest.events_topic_watch import CHECK_MS
 from tidegate_core.ingest.topic_follower import ASK_AGAIN_MS
+from tidegate_core.ingest.topic_watch import CHECK_MS
 from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.language.values.durations import parse_duration
 from tidegate_core.language.values.instants import parse_instant

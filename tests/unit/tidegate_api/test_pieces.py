@@ -16,7 +16,7 @@ from tidegate_api.routes.gate import run_token, speaks_for
 from tidegate_api.run_logs import decoded
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.requests import REQUEST_TYPES
-from tidegate_core.language.values.derived_ids import message_shard, schedule_shard, sources_shard, suspensions_shard
+from tidegate_core.language.values.derived_ids import cluster_object_shard, message_shard, schedule_shard
 from tidegate_core.language.values.problems import InvalidInput
 
 
@@ -87,10 +87,10 @@ def test_given_any_type_of_request_then_its_shard_is_that_of_what_it_is_about(ki
         "run.cancel": 42,
         "run.release": 42,
         "job.cancel": 42,
-        "control.suspend": suspensions_shard(256),
-        "control.resume": suspensions_shard(256),
-        "source.apply": sources_shard(256),
-        "source.delete": sources_shard(256),
+        "control.suspend": cluster_object_shard("controls", 256),
+        "control.resume": cluster_object_shard("controls", 256),
+        "source.apply": cluster_object_shard("sources", 256),
+        "source.delete": cluster_object_shard("sources", 256),
     }
     assert shard == expected.get(kind, schedule_shard("flights", "join-day", 256))
 

@@ -6,7 +6,7 @@ import json
 
 from tests.unit.tidegate_api.conftest import SHARDS, TOPIC_PARTITIONS, Process
 from tidegate_core.language.events.event_source import SourceSpec
-from tidegate_core.language.values.derived_ids import sources_shard
+from tidegate_core.language.values.derived_ids import cluster_object_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.source_list import Source, Sources, StoredSources
@@ -32,7 +32,7 @@ def test_given_a_source_then_its_request_lies_in_the_topic_partition_of_their_ho
     assert (answer.status_code, answer.json()["status"]) == (200, "accepted")
     (order,) = process.bus.produced
     document = json.loads(order.value)
-    assert order.topic_partition == sources_shard(SHARDS) % TOPIC_PARTITIONS
+    assert order.topic_partition == cluster_object_shard("sources", SHARDS) % TOPIC_PARTITIONS
     assert (document["type"], document["expected_version"], document["reason"]) == ("source.apply", 0, "first")
     assert document["spec"]["topic"] == "lake.commits"
 

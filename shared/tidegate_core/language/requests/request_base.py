@@ -25,6 +25,9 @@ class RequestBase(Document):
         reason: Reason for the request, for the history.
     """
 
+    CLUSTER_OBJECT: ClassVar[str | None] = None
+    """Name of the one versioned item that the request is about; None: it is about something with a namespace."""
+
     id: RequestId | None = None
     actor: ShortText | None = None
     reason: ShortText | None = None
@@ -48,6 +51,7 @@ class ControlRequest(RequestBase):
         namespace: Name of the namespace, for `scope: namespace`.
     """
 
+    CLUSTER_OBJECT: ClassVar = "controls"
     PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "until", "selector", "dataset", "launcher")
     PLANNED_VALUES: ClassVar = {
         "scope": planned(LANGUAGE, "schedule", "selector", "dataset", "launcher", hint="system and namespace work now"),

@@ -189,6 +189,8 @@ class SourceRequest(RequestBase):
         expected_version: Version for compare-and-set: None for no check, 0 if it must not exist, `any` if it must exist.
     """
 
+    CLUSTER_OBJECT: ClassVar = "sources"
+
     namespace: Namespace
     name: Name
     expected_version: ExpectedVersion | None = None

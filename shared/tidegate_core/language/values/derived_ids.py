@@ -46,14 +46,9 @@ def schedule_shard(namespace: str, name: str, shard_count: int) -> int:
     return shard_of(namespace, name, shard_count=shard_count)
 
 
-def suspensions_shard(shard_count: int) -> int:
-    """Returns the owner shard of the scope suspensions. It hashes one part; schedules and messages have two."""
-    return shard_of("controls", shard_count=shard_count)
-
-
-def sources_shard(shard_count: int) -> int:
-    """Returns the owner shard of all sources."""
-    return shard_of("sources", shard_count=shard_count)
+def cluster_object_shard(name: str, shard_count: int) -> int:
+    """Returns the owner shard of a cluster object. It hashes one part; schedules and messages have two."""
+    return shard_of(name, shard_count=shard_count)
 
 
 def message_shard(namespace: str, key: str | None, message_id: str, shard_count: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.simulation.mutants.clauses.weakened_conditions import without
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.commands.scope_commands import SuspensionRollout
+from tidegate_core.commands.roll_out import RollOut
 from tidegate_core.commands.shard_suspension import EndSuspendedWork, ShardSuspension
 from tidegate_core.commands.upstream_deleted import RemoveUpstream
 from tidegate_core.engine.operations import Operation
@@ -35,7 +35,7 @@ def deciding_from_the_first(
     init(unit, view, shard, epoch, first, *others)
 
 
-def waiting_for_nobody(_: SuspensionRollout, wanted: int) -> Generator[Any, Any, int]:
+def waiting_for_nobody(_: RollOut, wanted: int) -> Generator[Any, Any, int]:
     yield from ()
     return wanted
 
@@ -78,7 +78,7 @@ CONTROLS = (
         "early receipt",
         "a suspend is acknowledged before all shards have stopped",
         breaks="I7",
-        patches=(Patch(SuspensionRollout, "_done_by_all", instead(waiting_for_nobody)),),
+        patches=(Patch(RollOut, "_done_by_all", instead(waiting_for_nobody)),),
         killed_by=Seeds(within=2, trap="wide_controls"),
     ),
     Mutant(

@@ -8,7 +8,7 @@ from typing import Any
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, returning
 from tidegate_core.commands import timed_resume
 from tidegate_core.commands.apply_request import ApplyRequest
-from tidegate_core.commands.scope_commands import ApplyScopeSuspension
+from tidegate_core.commands.cluster_object import ApplyClusterObject
 from tidegate_core.commands.timed_resume import ResumeWhenDue
 from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.actor_inputs import TopicFacts
@@ -19,7 +19,7 @@ from tidegate_core.shard.events import end_offsets
 
 STORIES = "simulation/stories/ingest/test_events_topic.py"
 TESTS_OF_REQUESTS_BEHIND_UNTIL = "unit/tidegate_core/commands/test_requests_behind_until.py"
-TESTS_OF_EVENTS_WATCH = "unit/tidegate_core/ingest/test_events_topic_watch.py"
+TESTS_OF_EVENTS_WATCH = "unit/tidegate_core/ingest/test_topic_watch.py"
 TESTS_OF_SILENT_EVENTS_TOPIC = "unit/tidegate_core/evidence/test_silent_events_topic.py"
 
 
@@ -70,7 +70,7 @@ RULES_OF_EVENTS_TOPIC = (
         "stop behind a resume that waits",
         "an emergency stop waits for a wide resume that waits for the events topic",
         breaks="liveness",
-        patches=(Patch(ApplyScopeSuspension, "ordering_key", instead(property(lambda request: "controls"))),),
+        patches=(Patch(ApplyClusterObject, "ordering_key", instead(property(lambda request: "controls"))),),
         killed_by=f"{TESTS_OF_SILENT_EVENTS_TOPIC}::test_given_one_that_waits_for_it_then_what_the_store_alone_decides_goes_on_and_so_does_a_stop[False-wide resume]",
     ),
     Mutant(

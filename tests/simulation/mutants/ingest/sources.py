@@ -124,6 +124,6 @@ RULES_OF_SOURCES = (
         "records of a topic that was created again move the position of the old one, and are read again under their own",
         breaks="I3",
         patches=(Patch(PartitionActor, "_take_records", instead(taking_all_of_that_name)),),
-        killed_by="unit/tidegate_core/ingest/test_events_topic_watch.py::test_given_a_topic_made_anew_and_longer_than_before_then_none_of_it_moves_the_old_position_and_it_counts_once[known]",
+        killed_by="unit/tidegate_core/ingest/test_topic_watch.py::test_given_a_topic_made_anew_and_longer_than_before_then_none_of_it_moves_the_old_position_and_it_counts_once[known]",
     ),
 )

@@ -19,7 +19,7 @@ from tests.unit.tidegate_api.conftest import (
     accepted,
 )
 from tidegate_core.language.formats.parsing import parse_request
-from tidegate_core.language.values.derived_ids import run_id, schedule_shard, suspensions_shard
+from tidegate_core.language.values.derived_ids import cluster_object_shard, run_id, schedule_shard
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import EndOffsets, Unavailable
@@ -67,7 +67,7 @@ def inbox(process: Process) -> list[Item]:
         pytest.param("DELETE", PUT_SCHEDULE, SHARD, id="delete"),
         pytest.param("POST", f"/api/v1/runs/{RUN}/cancel", 3, id="run"),
         pytest.param("POST", f"/api/v1/jobs/{JOB}/cancel", 5, id="job"),
-        pytest.param("POST", "/api/v1/firing/stop", suspensions_shard(SHARDS), id="stop of all"),
+        pytest.param("POST", "/api/v1/firing/stop", cluster_object_shard("controls", SHARDS), id="stop of all"),
     ],
 )
 def test_given_a_stop_behind_an_open_transaction_then_its_row_lies_in_its_shard_and_the_owner_is_poked(

@@ -8,8 +8,8 @@ from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, eve
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.effect_matchers import a_commit
 from tests.unit.tidegate_core.commands.test_controls_heard_late import deafly, hear, seconds_between
+from tests.unit.tidegate_core.commands.test_scope_commands import ask, control, made
 from tests.unit.tidegate_core.commands.test_updates_after_wide_suspends import audited
-from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import ask, control, made
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.effects import Effect, Invalid
 

@@ -31,7 +31,7 @@ from tests.support.harness.source_bench import (
 from tidegate_core.commands import source_commands
 from tidegate_core.commands.source_commands import SOURCES_MAX
 from tidegate_core.engine.actor_inputs import LogRecord
-from tidegate_core.language.values.derived_ids import schedule_shard, sources_shard
+from tidegate_core.language.values.derived_ids import cluster_object_shard, schedule_shard
 from tidegate_core.rows.effects import Commit, Effect, EndOffsets, ReadEndOffsets, Write
 
 N = tier.at_night(200, else_=100)
@@ -44,7 +44,9 @@ WIDTHS = {"wide": 40, "wider": 60, "widest": 2 * SOURCES_MAX + 1}
 """Topics, with how many topic partitions they have."""
 SECOND_LISTING = 4
 """Among the moves of an apply (two), a delete, and an apply."""
-ELSEWHERE = next(name for name in "abcdefgh" if schedule_shard("flights", name, 4) != sources_shard(4))
+ELSEWHERE = next(
+    name for name in "abcdefgh" if schedule_shard("flights", name, 4) != cluster_object_shard("sources", 4)
+)
 """A schedule that does not wait for what sources wait for."""
 BEHIND = next(
     n for n in map(str, range(99)) if schedule_shard("flights", n, 4) == schedule_shard("flights", "first", 4)

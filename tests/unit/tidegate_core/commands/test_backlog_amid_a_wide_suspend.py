@@ -11,7 +11,7 @@ from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.request_bench import answer
 from tests.support.harness.suspend_bench import a_bench
 from tests.unit.tidegate_core.commands.test_controls_heard_late import definition, state
-from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import controls
+from tests.unit.tidegate_core.commands.test_scope_commands import controls
 from tidegate_core.explain.audit.expected_occurrences import expected_of, generations_of
 from tidegate_core.explain.audit.shard_snapshot import Window
 from tidegate_core.language.values.instants import format_instant

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, every, on_data
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
-from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import CLOSED, ask, control, controls, made
+from tests.unit.tidegate_core.commands.test_scope_commands import CLOSED, ask, control, controls, made
 from tidegate_core.explain.audit.expected_occurrences import expected_of, generations_of
 from tidegate_core.explain.audit.shard_snapshot import Window
 from tidegate_core.language.values.instants import parse_instant

@@ -14,7 +14,7 @@ from tests.support.builders import MINUTE, SECOND, a_send, a_spec, all_of, an_ap
 from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.effect_matchers import a_produce
-from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import control, leases
+from tests.unit.tidegate_core.commands.test_scope_commands import control, leases
 from tidegate_core.commands.shard_suspension import EndPage
 from tidegate_core.messages.one_shot import held_messages
 from tidegate_core.rows.effects import Commit, Effect, Invalid

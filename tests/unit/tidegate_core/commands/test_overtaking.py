@@ -23,7 +23,7 @@ from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.engine.actor_inputs import LogRecord, Woken
 from tidegate_core.ingest.inbox_row import inbox_row, may_overtake
 from tidegate_core.language.formats.parsing import parse_request
-from tidegate_core.language.values.derived_ids import schedule_shard, suspensions_shard
+from tidegate_core.language.values.derived_ids import cluster_object_shard, schedule_shard
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.names import TopicNamespaces
@@ -113,8 +113,8 @@ def test_given_an_earlier_request_behind_the_same_transaction_then_it_is_superse
 
 
 def test_given_a_scope_suspend_that_nobody_reads_then_all_shards_stop_and_it_is_answered(bench: ActorHarness) -> None:
-    write(bench, SCOPE, blocked(bench, SCOPE), suspensions_shard(4))
-    bench.give(Woken(suspensions_shard(4)))
+    write(bench, SCOPE, blocked(bench, SCOPE), cluster_object_shard("controls", 4))
+    bench.give(Woken(cluster_object_shard("controls", 4)))
     bench.run(2 * SECOND)
     assert bench.status_of("stop-all") == "accepted"
     made = fires(bench)

@@ -21,14 +21,15 @@ from tests.support.harness.source_bench import (
     produce,
     sources,
 )
-from tidegate_core.commands.source_commands import SOURCES_MAX, TOPIC_PARTITIONS_MAX, moved_by
+from tidegate_core.commands.cluster_object import Facts, Transition
+from tidegate_core.commands.source_commands import SOURCES, SOURCES_MAX, TOPIC_PARTITIONS_MAX
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.receipts import ReceiptStatus
 from tidegate_core.language.requests.requests import SourceApply, SourceDelete
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import EndOffsets, ReadEndOffsets
-from tidegate_core.rows.source_list import NO_SOURCES
+from tidegate_core.rows.source_list import NO_SOURCES, Sources
 
 MAPPED = ("dataset", "partition", "id", "kind", "bytes", "rows", "version", "event_time", "producer")
 
@@ -146,6 +147,13 @@ def test_given_more_topic_partitions_than_a_vector_holds_then_the_source_is_refu
     assert (problem["field"], "8001 topic partitions" in problem["problem"]) == ("spec.topic", True)
 
 
+def moved_by(
+    before: Sources, request: SourceApply | SourceDelete, request_id: str, position: Position, vector: str | None = None
+) -> Transition[Sources]:
+    facts = Facts(request_id=request_id, now=NOW, own_topics="tidegate.", end_offsets=vector)
+    return SOURCES.transition(before, request, position, facts)
+
+
 def test_given_an_older_apply_behind_a_delete_then_it_is_superseded() -> None:
     """Two topic partitions of the requests: the delete was appended later, and is applied first."""
     delete = parse_request(json.dumps(a_source_delete()).encode())
@@ -153,9 +161,9 @@ def test_given_an_older_apply_behind_a_delete_then_it_is_superseded() -> None:
     assert isinstance(delete, SourceDelete)
     assert isinstance(apply, SourceApply)
     older, newer = (Position(NOW + number, "a" * 32, number, 1) for number in range(2))
-    deleted = moved_by(NO_SOURCES, delete, "d", newer, None, "tidegate.")
+    deleted = moved_by(NO_SOURCES, delete, "d", newer)
     assert deleted.status is ReceiptStatus.NOT_FOUND
-    assert moved_by(deleted.sources, apply, "a", older, None, "tidegate.").status is ReceiptStatus.SUPERSEDED
+    assert moved_by(deleted.after, apply, "a", older).status is ReceiptStatus.SUPERSEDED
 
 
 def test_given_an_apply_sent_twice_then_the_earlier_record_goes_on_where_the_later_one_has_begun() -> None:
@@ -163,11 +171,11 @@ def test_given_an_apply_sent_twice_then_the_earlier_record_goes_on_where_the_lat
     apply = parse_request(json.dumps(a_source_apply()).encode())
     assert isinstance(apply, SourceApply)
     earlier, later = (Position(NOW + number, "a" * 32, number, 1) for number in range(2))
-    listed = moved_by(NO_SOURCES, apply, "a", later, None, "tidegate.")
+    listed = moved_by(NO_SOURCES, apply, "a", later)
     assert listed.status is None
-    again = moved_by(listed.sources, apply, "a", earlier, None, "tidegate.")
-    assert (again.status, again.sources) == (None, listed.sources)
-    opened = moved_by(again.sources, apply, "a", earlier, "vector", "tidegate.")
+    again = moved_by(listed.after, apply, "a", earlier)
+    assert (again.status, again.after) == (None, listed.after)
+    opened = moved_by(again.after, apply, "a", earlier, "vector")
     assert (opened.status, opened.version) == (ReceiptStatus.ACCEPTED, 1)
-    assert [(each.position, each.opened_by) for each in opened.sources.entries] == [(later.text(), None)]
-    assert moved_by(listed.sources, apply, "b", earlier, None, "tidegate.").status is ReceiptStatus.SUPERSEDED
+    assert [(each.position, each.opened_by) for each in opened.after.entries] == [(later.text(), None)]
+    assert moved_by(listed.after, apply, "b", earlier).status is ReceiptStatus.SUPERSEDED

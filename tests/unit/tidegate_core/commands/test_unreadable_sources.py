@@ -19,7 +19,7 @@ from tests.support.harness.source_bench import (
     reword,
     sources,
 )
-from tidegate_core.ingest.source_watch import CHECK_MS
+from tidegate_core.ownership.cluster_object_watch import CHECK_MS
 
 OTHER = "lake.others"
 GRAMMAR = {"sample": {"every": 10}}

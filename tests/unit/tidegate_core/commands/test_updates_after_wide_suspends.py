@@ -10,7 +10,7 @@ from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec,
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.suspend_bench import suspend
 from tests.unit.tidegate_core.commands.test_controls_heard_late import deafly, definition, hear, nominals, state
-from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import ask, control, controls
+from tests.unit.tidegate_core.commands.test_scope_commands import ask, control, controls
 from tidegate_core.explain.audit.expected_occurrences import Expected, expected_of, generations_of
 from tidegate_core.explain.audit.shard_snapshot import Window
 from tidegate_core.language.values.instants import format_instant

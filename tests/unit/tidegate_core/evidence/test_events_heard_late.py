@@ -21,7 +21,7 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.recorded_effects import manifest_text
 from tests.unit.tidegate_core.commands.test_controls_heard_late import deafly, hear
-from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import ask, commit_of, control, controls
+from tests.unit.tidegate_core.commands.test_scope_commands import ask, commit_of, control, controls
 from tidegate_core.rows import keys
 from tidegate_core.rows.store_operations import Item, Key
 from tidegate_core.shard.events.deferred_inbox import MOVED_WITHIN_MS, DeferredRows

@@ -18,7 +18,7 @@ from tests.support.builders import (
     on_data,
 )
 from tests.support.harness.actor_harness import ActorHarness
-from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import control
+from tests.unit.tidegate_core.commands.test_scope_commands import control
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.ownership import inbox
 from tidegate_core.rows.effects import Effect, ReadEndOffsets, Write

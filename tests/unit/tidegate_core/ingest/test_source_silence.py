@@ -17,7 +17,7 @@ from tests.support.harness.source_bench import (
     produce,
     sources,
 )
-from tidegate_core.ingest.source_watch import CHECK_MS
+from tidegate_core.ownership.cluster_object_watch import CHECK_MS
 from tidegate_core.rows.effects import Commit, ReadEndOffsets, Unavailable
 from tidegate_core.shard.events.end_offsets import SILENT_AFTER_MS
 

@@ -18,8 +18,8 @@ from tests.support.harness.source_bench import (
     produce,
 )
 from tidegate_core.engine.actor_inputs import OffsetOutOfRange
-from tidegate_core.ingest.source_watch import CHECK_MS
 from tidegate_core.ingest.topic_follower import ASK_AGAIN_MS
+from tidegate_core.ownership.cluster_object_watch import CHECK_MS
 from tidegate_core.rows.effects import EndOffsets, ReadEndOffsets, WakeUp
 
 

@@ -23,8 +23,8 @@ from tests.support.harness.source_bench import (
 )
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.ingest.dead_letters import SOURCE_HEADER
-from tidegate_core.ingest.source_watch import CHECK_MS
-from tidegate_core.language.values.derived_ids import sources_shard
+from tidegate_core.language.values.derived_ids import cluster_object_shard
+from tidegate_core.ownership.cluster_object_watch import CHECK_MS
 from tidegate_core.rows.dead_letter import LetterId, read_letter
 from tidegate_core.rows.effects import Read, ReadEndOffsets, StartReading, WakeUp
 
@@ -210,7 +210,7 @@ def test_given_a_wide_resume_then_records_of_before_it_do_not_count(bench: Actor
 
 
 def test_given_more_topic_partitions_than_holders_then_each_reads_its_own() -> None:
-    bench = ActorHarness(topic_partitions=2, topic_partition=sources_shard(4) % 2)
+    bench = ActorHarness(topic_partitions=2, topic_partition=cluster_object_shard("sources", 4) % 2)
     bench.create_topic(TOPIC, 5)
     bench.run(SECOND)
     bench.request(a_source_apply(), bench.holding.topic_partition)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate_core.language.values.derived_ids import (
+    cluster_object_shard,
     external_name,
     hash_of,
     incarnation_of,
@@ -24,7 +25,6 @@ from tidegate_core.language.values.derived_ids import (
     seal_mark,
     shard_of,
     shard_of_run,
-    sources_shard,
     unnamed_message_shard,
 )
 from tidegate_core.language.values.log_position import Position
@@ -96,7 +96,7 @@ def test_given_more_topic_partitions_than_shards_then_a_message_without_key_and_
 
 
 def test_given_the_sources_then_their_home_never_changes() -> None:
-    assert (sources_shard(32), sources_shard(256)) == (29, 157)
+    assert (cluster_object_shard("sources", 32), cluster_object_shard("sources", 256)) == (29, 157)
 
 
 CREATED = Position(1_763_678_400_000, "0f1e2d3c4b5a69788796a5b4c3d2e1f0", 3, 42)

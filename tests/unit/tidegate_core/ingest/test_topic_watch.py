@@ -11,8 +11,8 @@ from tests.support.builders import EVENTS, EVENTS_ID, MINUTE, SECOND, Doc, a_spe
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.engine.actor_inputs import Drain, LogRecord, OffsetOutOfRange
 from tidegate_core.evidence.watermark import PATIENCE_MS
-from tidegate_core.ingest.events_topic_watch import CHECK_MS
 from tidegate_core.ingest.topic_follower import ASK_AGAIN_MS
+from tidegate_core.ingest.topic_watch import CHECK_MS
 from tidegate_core.rows.dead_letter import LetterId, read_letter
 from tidegate_core.rows.effects import (
     Commit,

@@ -30,7 +30,7 @@ from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.commands.scope_commands import SCOPES_MAX, next_suspensions
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.request_base import ControlResume, ControlSuspend
-from tidegate_core.language.values.derived_ids import schedule_shard, suspensions_shard
+from tidegate_core.language.values.derived_ids import cluster_object_shard, schedule_shard
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Commit, EndOffsets, Read, ReadEndOffsets
@@ -259,7 +259,7 @@ def test_given_an_older_request_that_comes_later_then_it_is_superseded() -> None
     ask(bench, control("resume", request_id="newer"))
     body = json.dumps(control("suspend", request_id="older"))
     row = InboxRow(namespace="-", name="controls", kind="Q", origin=a_position(at=1).text(), body=body)
-    key = row.key(suspensions_shard(4))
+    key = row.key(cluster_object_shard("controls", 4))
     bench.store.write([Put(key, {**to_item(row, key), "rev": 1})])
     bench.run(15 * SECOND)
     assert bench.status_of("older") == "superseded"
@@ -340,7 +340,7 @@ def test_given_pokes_are_lost_then_the_next_look_brings_the_shards_under_it() ->
     other = ActorHarness(topic_partitions=2, event_topic_partitions=2, topic_partition=1)
     other.store = bench.store
     other.run(SECOND)
-    home = suspensions_shard(4) % 2
+    home = cluster_object_shard("controls", 4) % 2
     first, second = (bench, other) if home == 0 else (other, bench)
     first.request(control("suspend", None), home)
     first.run(3 * SECOND)
@@ -375,7 +375,7 @@ def test_given_a_shard_without_an_owner_for_longer_than_answers_are_kept_then_th
     None
 ):
     """Review: what was stored of the answer had expired, and no other one was given before the next take-over."""
-    home = suspensions_shard(4) % 2
+    home = cluster_object_shard("controls", 4) % 2
     bench = ActorHarness(topic_partitions=2, topic_partition=home, owner="home")
     bench.run(SECOND)
     bench.request(control("suspend"), home)
@@ -395,7 +395,7 @@ def test_given_a_shard_without_an_owner_then_senders_who_ask_again_cost_no_furth
     None
 ):
     """Review: each repeat, and each further control, looked at the leases four times a second for as long as it waited."""
-    home = suspensions_shard(4) % 2
+    home = cluster_object_shard("controls", 4) % 2
     bench = ActorHarness(topic_partitions=2, topic_partition=home, owner="home")
     bench.run(SECOND)
     bench.request(control("suspend"), home)
