@@ -1,9 +1,15 @@
-"""One shard under the wide controls: it stops in memory first, then its lease says so, then what is pending ends (I7).
+"""Carries out scope suspensions in one shard: it stops in memory first, then in the lease, and then ends pending work.
 
-Each change goes through five steps, and a successor that finds the lease in between goes through all of them again: the
-delivery plane stops; the lease carries the new version; jobs, evidence and runs before the gate end; what is on its way to
-the broker has settled and what was held back is let go; the lease says that it is done. Where something was suspended it says so
-before anything is let go: a stop waits for no broker.
+The shard actor creates it and passes each new version on. A change takes five steps:
+
+1. the message scheduler holds messages of suspended scopes;
+2. the lease carries the new version, so that no decision follows an older one;
+3. jobs, evidence and runs before the start gate end;
+4. messages on their way to the broker settle, and held messages of resumed scopes are released;
+5. the lease acknowledges the version (`roll_out.py` waits for that).
+
+If the change suspends a scope, step 5 comes before the release: a stop waits for no broker. If the owner dies in between, the next owner
+repeats all five steps. Evidence and jobs that end are in the ledger as `suspended`.
 """
 
 from __future__ import annotations
@@ -31,121 +37,121 @@ from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, ShardCache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 SUSPENDED = "suspended"
-"""Reason in the ledger of what a wide suspend ends; the same as that of the schedule's own."""
+"""Reason in the ledger for work that ends; the same as for a suspend of a schedule."""
 TRY_AGAIN_MS = 10 * 60_000
-"""Before what failed, or could not be let go, is tried again: nobody may change a control for months."""
+"""Pause before a failed change, or a failed release, is tried again. The next request may be months away."""
 
 
 class DoneCallback(Protocol):
-    """Is called when something in the lane is done, or with why it was dropped."""
+    """Called when a procedure of the lane is done, or with the error for which the lane dropped it."""
 
     def __call__(self, error: Exception | None = None) -> None: ...
 
 
 class ShardSuspension:
-    """One per shard.
+    """The suspensions of one shard, and the change in progress.
 
     Args:
-        lane: Carries the version; ends what is pending.
-        memory: Jobs and runs that are open.
-        plane: Holds messages back and lets them go.
-        done: Version of which the lease says that all is done.
-        look_again: Called when the lease carries another version: at what a wide suspend has left.
+        lane: Lane of the shard; its decisions follow the suspensions.
+        memory: Cache with the open jobs and runs.
+        plane: Message scheduler; it holds messages and releases them.
+        done: Version that the lease acknowledges.
+        on_carried: Called when the lease carries a new version, to handle deferred rows and jobs.
     """
 
     def __init__(
-        self, lane: ShardWriter, memory: ShardCache, plane: MessageScheduler, done: int, look_again: Callable[[], None]
+        self, lane: ShardWriter, memory: ShardCache, plane: MessageScheduler, done: int, on_carried: Callable[[], None]
     ) -> None:
         self._lane = lane
         self._memory = memory
         self._plane = plane
         self._done = done
-        self._look_again = look_again
+        self._on_carried = on_carried
         self._wanted = NO_SUSPENSIONS
-        self._under_way = False
-        self._something_is_left = False
+        self._in_progress = False
+        self._release_is_incomplete = False
         self._armed = False
 
     def begin(self, controls: ScopeSuspensions) -> Operation[None]:
-        """Before anything is served: the plane sends nothing that is covered, and the lane's decisions know what is.
+        """Applies the suspensions in memory, before the shard serves: to the message scheduler and to the decisions of the lane.
 
-        The lease may carry an older version still; whoever decides from newer controls under an older version admits less.
+        The lease may still carry an older version. Decisions that follow newer suspensions under an older version only admit less.
         """
         self._wanted = controls
         self._lane.controls = controls.under(self._lane.controls.version)
         self._lane.ended_through = self._done
-        self._something_is_left = yield from self._plane.holding.begin(controls, self._done)
+        self._release_is_incomplete = yield from self._plane.holding.begin(controls, self._done)
 
     def recover(self) -> None:
-        """Goes on where a predecessor stopped, and with what has changed since."""
-        self._go_on()
+        """Completes the change of a former owner, and later ones."""
+        self._continue()
 
     def take(self, controls: ScopeSuspensions) -> None:
-        """The wide controls have changed."""
+        """Takes suspensions as they were read; a newer version begins a change."""
         if controls.version > self._wanted.version:
             self._wanted = controls
             self._plane.holding.controls = controls
-            self._go_on()
+            self._continue()
 
-    def _go_on(self) -> None:
-        if not self._under_way and (self._done < self._wanted.version or self._something_is_left):
-            self._under_way = True
-            self._lane.host.start_safely("controls", f"shard {self._lane.shard}", self._bring_under())
+    def _continue(self) -> None:
+        if not self._in_progress and (self._done < self._wanted.version or self._release_is_incomplete):
+            self._in_progress = True
+            self._lane.host.start_safely("controls", f"shard {self._lane.shard}", self._carry_out())
 
-    def _bring_under(self) -> Operation[None]:
-        """Version by version, or several at once: a control that comes meanwhile has its turn next."""
+    def _carry_out(self) -> Operation[None]:
+        """Carries out versions, several at once if they are there. A version that comes during a change is next."""
         controls = self._wanted
         try:
             if self._done == controls.version:
-                yield from self._let_go()
+                yield from self._release()
             while self._done < self._wanted.version:
                 controls = self._wanted
                 on_their_way = self._plane.holding.on_their_way()
                 try:
                     yield from self._in_lane(
-                        partial(EndSuspendedWork, self._memory, controls, self._done, self._look_again)
+                        partial(EndSuspendedWork, self._memory, controls, self._done, self._on_carried)
                     )
                 except Exception:
-                    yield from self._let_go()  # Of other namespaces, it may be: what cannot end is none of their business.
+                    yield from self._release()  # Messages of other namespaces must not wait for work that cannot end.
                     raise
                 yield from self._plane.holding.settle(on_their_way)
                 is_a_stop = controls.names_dropped(self._done)
                 if not is_a_stop:
-                    yield from self._let_go()
-                    if self._something_is_left and self._wanted is not controls:
-                        continue  # The next one may be a stop; what is left of this one is its part as well.
+                    yield from self._release()
+                    if self._release_is_incomplete and self._wanted is not controls:
+                        continue  # The next version may be a stop. It also takes over the rest of this one.
                 yield from self._in_lane(FinishSuspensions)
                 self._done = controls.version
                 if is_a_stop:
-                    yield from self._let_go()  # Of other namespaces, and of what was resumed just before it.
+                    yield from self._release()  # Messages of other namespaces, and of scopes that an earlier version resumed.
         except Exception:
-            self._under_way = False
+            self._in_progress = False
             if controls.version < self._wanted.version:
-                self._go_on()  # One that came meanwhile, and may be what ends the failure.
+                self._continue()  # A newer version came during the change, and may end the failure.
             else:
-                self._try_again_later()
+                self._retry_later()
             raise
-        # Without a pause since the last look at what is wanted: from here on whoever changes it goes on by himself.
-        self._under_way = False
-        if self._something_is_left:
-            self._try_again_later()
+        # No yield since the last check of `_wanted`: from here on `take` itself begins the next change.
+        self._in_progress = False
+        if self._release_is_incomplete:
+            self._retry_later()
 
-    def _let_go(self) -> Operation[None]:
-        self._something_is_left = True  # Until it is known: whoever fails here comes back.
-        self._something_is_left = not (yield from self._plane.holding.release())
+    def _release(self) -> Operation[None]:
+        self._release_is_incomplete = True  # If the release fails, it is tried again.
+        self._release_is_incomplete = not (yield from self._plane.holding.release())
 
-    def _try_again_later(self) -> None:
-        """One alarm, however often it failed."""
+    def _retry_later(self) -> None:
+        """Sets one alarm, however many failures there were."""
         if not self._armed:
             self._armed = True
             self._lane.host.call_at(self._lane.host.now + TRY_AGAIN_MS, self._ring)
 
     def _ring(self) -> None:
         self._armed = False
-        self._go_on()
+        self._continue()
 
     def _in_lane(self, work: Callable[[DoneCallback], Procedure]) -> Operation[None]:
-        """Waits for work in the lane. Raises why it was dropped."""
+        """Waits for a procedure in the lane. Raises the error for which the lane dropped it."""
         done = Signal(f"controls {self._lane.shard}")
         dropped: list[Exception] = []
 
@@ -161,18 +167,20 @@ class ShardSuspension:
 
 @dataclass(frozen=True, slots=True)
 class EndSuspendedWork(Procedure):
-    """Has the lease carry the controls, then ends what was pending when its scope was suspended, page by page.
+    """Puts the version into the lease, then ends work that was pending when its scope was suspended, page by page.
 
     Attributes:
-        since: What was suspended up to this version has ended before.
-        look_again: As of `ShardSuspension`.
-        told: Called when all of it has ended; or with why it was dropped.
+        memory: Cache of the shard.
+        controls: Suspensions to carry out.
+        since: Version that the shard has carried out: its suspensions need no end here.
+        on_carried: As in `ShardSuspension`.
+        told: Called when all pages are done.
     """
 
     memory: ShardCache
     controls: ScopeSuspensions
     since: int
-    look_again: Callable[[], None]
+    on_carried: Callable[[], None]
     told: DoneCallback
     name: str = "controls"
 
@@ -182,18 +190,18 @@ class EndSuspendedWork(Procedure):
 
     def run(self, lane: ShardWriter) -> Operation[None]:
         yield from lane.adopt_suspensions(self.controls)
-        self.look_again()
+        self.on_carried()
         if self.controls.names_dropped(self.since):
-            # From here on nothing that is covered is made or admitted, so this is all.
+            # From here on no work of a suspended scope is created or admitted, so the list is complete.
             yield from self._end(lane, [*self._jobs_and_runs(lane), *(yield from self._evidence(lane))])
         lane.ended_through = self.controls.version
-        # What was passed over amid the pages, because it might have been on one.
+        # Jobs that admission passed over during the pages, because a page might have ended them.
         for ref in self.memory.waiting_refs():
             self.memory.hold(ref, lane.host.now)
         self.told()
 
     def _end(self, lane: ShardWriter, pending: list[Key]) -> Operation[None]:
-        """Ends what can be ended. Raises why something could not be, once the others have."""
+        """Ends pending work, page by page. Raises the error of an item that cannot end, after all others have ended."""
         most, failed = ENDED_PER_PAGE, None
         while pending:
             page = EndPage(tuple(pending[:most]), self._is_dropped)
@@ -201,12 +209,12 @@ class EndSuspendedWork(Procedure):
                 yield from lane.decide_alone(page)
             except (Fenced, WriterClosed):
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever it is
+            except Exception as error:  # noqa: BLE001 - any error of one item must not stop the others
                 if most == 1:
                     lane.host.failed(page.name, page.about, error)
                     failed, pending = error, pending[1:]
                 else:
-                    # Too large, or one thing on it is to blame: that one is told of alone.
+                    # The page is too large, or one item causes the error. Halving finds that item.
                     most //= 2
                     lane.host.note("page_halved", shard=lane.shard, about=page.about, most=most, error=repr(error))
             else:
@@ -230,7 +238,7 @@ class EndSuspendedWork(Procedure):
         return [*runs, *jobs]
 
     def _evidence(self, lane: ShardWriter) -> Operation[list[Key]]:
-        """Evidence is not kept in memory; that of a job goes with it."""
+        """Reads open evidence, which the cache does not have. Evidence of a job ends with the job."""
         items = yield from lane.read_range(*keys.prefix_range(keys.EVIDENCE_PREFIX))
         found = [from_item(Evidence, item) for item in items]
         return [
@@ -243,12 +251,12 @@ class EndSuspendedWork(Procedure):
 
 @dataclass(frozen=True, slots=True)
 class EndPage:
-    """Ends some jobs, runs before the gate and evidence.
+    """Ends some jobs, runs before the start gate, and evidence, in one transaction.
 
     Attributes:
-        pending: What may have to end.
-        is_dropped: Whether what waits in a namespace since an instant ends: between two pages something else may have come into a place.
-        left: Of these what one transaction does not hold; filled by the decision.
+        pending: Keys of items that may have to end.
+        is_dropped: Whether pending work of a namespace, since an instant, ends. New evidence may have taken a key between two pages.
+        left: Keys for which the transaction has no room; the decision fills it.
     """
 
     pending: tuple[Key, ...]
@@ -262,17 +270,17 @@ class EndPage:
 
     @property
     def stale(self) -> tuple[Key, ...]:
-        """Runs: the gate may have let one pass since it was read."""
+        """All items: a run may have passed the start gate since it was read."""
         return self.pending
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
-        self.left.clear()  # The decision may be made again.
+        self.left.clear()  # The decision may run again.
         for key, item in zip(self.pending, unit.items(self.pending), strict=True):
             if unit.actions > PAGE_ACTIONS:
                 self.left.append(key)
                 continue
             if item is None or unit.item(key) is None:
-                continue  # It ended by itself, or with another one of this page.
+                continue  # It has ended already, perhaps with another item of this page.
             prefix, _ = keys.split_prefix(key)
             if prefix == keys.RUN_PREFIX:
                 run = from_item(Run, item)
@@ -290,7 +298,7 @@ class EndPage:
 
 @dataclass(frozen=True, slots=True)
 class FinishSuspensions(Procedure):
-    """Has the lease say that all is done."""
+    """Acknowledges the version in the lease."""
 
     told: DoneCallback
     name: str = "controls_done"

@@ -1,8 +1,8 @@
-"""Positions pass what is no record while the log still holds it: marks of transactions, and what was aborted (KIP-98).
+"""Moves cursors over offsets that hold no record: transaction markers and aborted records (KIP-98).
 
-A position stands before them until a record follows. Where none does for as long as the topic keeps its records, the log begins behind the
-position by then, and nobody can tell any more that no record lay between: who begins to read there next would take it for gone, and stand
-still until a person has moved it.
+A cursor stays before such offsets until a record follows. If none follows until retention deletes them, the log begins after the cursor. The
+next reader cannot tell then whether records are lost, and stays there until a person moves the cursor. So the cursor passes them earlier.
+A partition actor runs this while it serves; the cursors write.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tidegate_core.rows.effects import EndOffsets, FindGaps, Gaps, ReadEndOffset
 from tidegate_core.rows.store_operations import Key
 
 CHECK_MS: Final = 10 * 60_000
-"""What stands still over one of them is asked about: far below any retention, and one question to the brokers for each idle topic."""
+"""Interval between checks: far below any retention, and one question to the brokers for each idle topic."""
 
 
 def pass_marks(host: ActorContext, cursors: Mapping[tuple[str, int], TopicCursor]) -> Operation[None]:
-    """Looks for good.
+    """Checks all cursors again and again; a cursor that has not moved between two checks may be before a gap.
 
     Args:
         host: Shared parts of the partition actor.
-        cursors: Of the actor, as they come and go.
+        cursors: Cursors of the actor, which adds and removes them.
     """
     stood: dict[Key, int] = {}
     while True:

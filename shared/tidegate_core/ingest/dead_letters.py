@@ -1,4 +1,7 @@
-"""Records that cannot be processed: copied with their original bytes, while the records behind them go on (DESIGN 7)."""
+"""Copies refused records, with their original bytes, to a dead-letter topic, while the records after them go on.
+
+Each `TopicCursor` has one `DeadLetters`. It produces copies and the answers to senders; the cursor's row stores which copies are open.
+"""
 
 from __future__ import annotations
 
@@ -15,34 +18,34 @@ from tidegate_core.rows.dead_letter import ERROR, LEFT_OUT, Headers
 from tidegate_core.rows.effects import Produce
 
 OPEN_MAX = 1_000
-"""Dead letters of one topic partition that nobody has acknowledged: their offsets lie in the position's item (10 KB)."""
+"""Open dead letters of one topic partition, without an acknowledged copy; the cursor's item has their offsets (10 KB)."""
 OPEN_BYTES_MAX = 32_000_000
-"""Their records lie in memory; a single one may have as much as the broker takes."""
+"""Bytes of their records in memory; one record may be as large as the broker allows."""
 PATIENCE_MS = 1_000
-"""So long the position waits, so that with a broker that answers it never passes a record before its copy is there."""
+"""How long the cursor waits for copies: with a broker that answers, it never passes a record before its copy is acknowledged."""
 REFUSED_AGAIN_MS = 5_000
 REFUSED_MS_MAX = 10 * 60_000
-"""So long a letter that no topic takes is tried again: somebody may be making the dead-letter topic anew, or giving the right to write there."""
+"""How long a refused copy is tried again: the dead-letter topic may be recreated, or the right to write there granted."""
 MESSAGE_BYTES_MAX = 1_024
 MESSAGE_HEADER = "tidegate.error.message"
 LEFT_OUT_HEADER = f"{ERROR}{LEFT_OUT}"
 SOURCE_HEADER = "tidegate.error.source"
 """`<namespace>/<name>` of a source that refused the record; one header for each."""
 TAKEN_BY_HEADER = "tidegate.error.taken_by"
-"""The same of a source that made an event of it: a replay is none of its records."""
+"""The same for each source that made an event of the record: it ignores a replay."""
 
 
 class DeadLetters:
-    """Records of one topic partition on their way to its dead-letter topic.
+    """Refused records of one topic partition, until their copies are acknowledged.
 
-    Each is copied until the copy is acknowledged: it may repeat (its origin headers are its id), it is never lost, because
-    the position that passes it names it as open. One that no topic takes is told, waited for no more, and tried for ten minutes.
+    A copy may repeat; its origin headers are its id. It is never lost: the cursor that passes the record names it as open. If the dead-letter
+    topic refuses a copy, the log reports it, the cursor waits no longer, and the copy is tried for ten minutes.
 
     Args:
         host: Shared parts of the partition actor.
-        copies: The dead-letter topic.
-        topic: Where the records come from.
-        topic_partition: Likewise.
+        copies: Name of the dead-letter topic.
+        topic: Topic of the records.
+        topic_partition: Topic partition of the records.
         closed: Called when a copy is acknowledged.
     """
 
@@ -65,18 +68,18 @@ class DeadLetters:
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def open_below(self, offset: int) -> tuple[int, ...]:
-        """Returns the offsets before this one whose copy is not acknowledged."""
+        """Returns the offsets before this one whose copies are not acknowledged."""
         return tuple(sorted(each for each in self._open if each < offset))
 
     # -- records ------------------------------------------------------------------------------------------------------
 
     def left_open(self, offsets: Iterable[int]) -> None:
-        """Takes over what a predecessor left open: these records are read again."""
+        """Takes over the open dead letters of a former owner; their records are read again."""
         self._open |= dict.fromkeys(offsets, 0)
         self._unread.update(offsets)
 
     def is_read_again(self, offset: int) -> bool:
-        """Takes note that the log gave this record; returns whether a predecessor had left it open."""
+        """Records that the log returned this offset. Returns whether a former owner left its dead letter open."""
         if not self._unread:
             return False
         for gone in sorted(each for each in self._unread if each < offset):
@@ -86,7 +89,7 @@ class DeadLetters:
         return known
 
     def is_gone(self, offset: int) -> bool:
-        """Takes note that the log does not hold this offset any more; returns whether a predecessor had left it open."""
+        """Records that the log no longer has this offset. Returns whether a former owner left its dead letter open."""
         if offset not in self._unread:
             return False
         self._host.note("dead_letter_refused", topic=self._copies, message=f"the log has no offset {offset} any more")
@@ -96,11 +99,11 @@ class DeadLetters:
     def bury(
         self, record: LogRecord, refused: RefusedRecord, by: Sequence[str] = (), taken_by: Sequence[str] = ()
     ) -> None:
-        """Begins to copy a record, and to answer its sender where its id can be read.
+        """Begins to copy a record, and to answer its sender if the request's id is readable.
 
         Args:
-            record: As it was read.
-            refused: Why.
+            record: The record, as it was read.
+            refused: Reasons of the refusal.
             by: Sources that refused it.
             taken_by: Sources that made an event of it.
         """
@@ -116,7 +119,7 @@ class DeadLetters:
         self._host.start_safely("dead_letter", about, self._copy(record, refused, sources))
 
     def settled(self) -> Operation[None]:
-        """Waits until what was buried is acknowledged: a moment, or as long as there is no room for more."""
+        """Waits until all copies are acknowledged, for a second at most; longer only while there is no room for more."""
         give_up = self._host.now if self._stuck else self._host.now + PATIENCE_MS
         if self._copying:
             self._host.call_at(give_up, self._wake)
@@ -151,11 +154,11 @@ class DeadLetters:
             problem=message,
         )
         headers = (*self._headers(record, refused), *sources)
-        # A record without a value leaves none: the message says that it had none.
+        # The copy of a record without a value has none, either; the message names that as the problem.
         whole = Produce(self._copies, record.key, record.value or b"", (*headers, (MESSAGE_HEADER, message.encode())))
         copies = [whole]
         if record.value:
-            # A user's own topic may have larger records than the dead-letter topic takes: so what is known of it is kept.
+            # A user's topic may have larger records than the dead-letter topic allows. Then a copy without the value keeps the rest.
             size = str(len(record.value))
             words = f"{message}; this letter is without its value of {size} bytes, which lies where the record stood"
             said = ((MESSAGE_HEADER, words.encode()), (LEFT_OUT_HEADER, size.encode()))
@@ -181,7 +184,7 @@ class DeadLetters:
         self._close(record.offset)
 
     def _lay(self, copies: Sequence[Produce]) -> Operation[str | None]:
-        """Produces the first of these that the topic takes; returns why it takes none."""
+        """Produces the first copy that the topic accepts. Returns the refusal if it accepts none."""
         refusal: str | None = None
         for each in copies:
             refusal = yield from self._host.produce_for_good(each)
@@ -190,7 +193,7 @@ class DeadLetters:
         return refusal
 
     def _try_again(self, offset: int, copies: Sequence[Produce]) -> Operation[None]:
-        """What is behind it goes on meanwhile; where no room is left for what is open, or time, only the log has told of it."""
+        """Tries refused copies again, while later records go on. If room or time runs out, only the node's log has reported the record."""
         self._copying.discard(offset)
         self._refused.add(offset)
         self._wake()
@@ -212,5 +215,5 @@ class DeadLetters:
         )
 
     def _say_refused(self, topic: str, refusal: str) -> None:
-        """Not allowed, or too large even so: said in the log, since no topic takes it."""
+        """Reports a refused copy or receipt in the log: the topic does not allow it, or it is too large."""
         self._host.note("dead_letter_refused", topic=topic, message=refusal)

@@ -1,4 +1,8 @@
-"""From records to events, before anybody asks who listens: for the events topic by its own format, for others by their sources."""
+"""Decodes records to events: `OwnEvents` for the events topic, `SourceEvents` for topics of sources.
+
+`EventIngest` calls it with each batch and matches the events with subscriptions afterwards. It reads sources and their first offsets from the
+store, and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -27,21 +31,23 @@ _Read = TypeVar("_Read")
 
 TAG_CHARACTERS = 8
 EVENTS_TOGETHER_MAX = 2_000
-"""Events of the records that are dealt with together: a batch of notifications of 1,000 each would keep its node for seconds."""
+"""Events that are processed together: a batch of notifications with 1,000 events each would block the node for seconds."""
 
 Found: TypeAlias = tuple[tuple[str, Event], ...]
-"""Events of one record, each under a tag that stands for it in the cursor's page: whoever reads the record again gives the
-same event the same tag. In the order of their tags."""
+"""Events of one record, in the order of their tags. The cursor's page names an event by its tag, so each read of the record gives an event
+the same tag."""
 
 
 class ReadEvents(NamedTuple):
-    """What a record was found to say.
+    """The events of one record.
 
     Attributes:
-        refused: Why it is a dead letter; `found` holds what others made of it all the same.
+        record: The record.
+        found: Its events; if one source refuses the record, those of the others.
+        refused: Reason why the record is a dead letter; None: it is none.
         by: Sources that refused it, as `<namespace>/<name>`.
-        taken_by: The same of those that made an event of it.
-        passed: How many of it are not meant for a source: its name, the reason, and the number.
+        taken_by: Sources that made an event of it.
+        passed: Skipped records or elements of it: source, reason and number.
     """
 
     record: LogRecord
@@ -53,42 +59,42 @@ class ReadEvents(NamedTuple):
 
 
 class EventReading(Protocol):
-    """How the records of a topic are read."""
+    """A decoder for the records of a topic."""
 
     def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
-        """Returns what the first records of a batch say, or all of them; called after the batch was fetched.
+        """Returns the events of the first records of a batch, or of all; called after the batch was fetched.
 
         Raises:
-            UnreadableSource: Nobody here can say; whoever can reads the batch.
+            UnreadableSource: This release cannot read a source of the topic; an owner that can will read the batch.
         """
         ...
 
 
 class TopicReading(EventReading, Protocol):
-    """How the records of a topic are read that is followed."""
+    """A decoder for a topic that a `TopicFollower` follows."""
 
     def begins(self, topic_id: str, topic_partition: int, version: int) -> None:
-        """A topic partition is read from now on; `version` is of the sources as they were before the brokers told of its topic."""
+        """Called when reading of a topic partition begins; `version`: version of the sources before the brokers were asked about its topic."""
         ...
 
     def first_offsets(self, host: ActorContext, topic: str) -> Operation[list[Mapping[str, int]]]:
-        """Returns of each whom records of the topic concern the first offsets that do; nobody: it need not be read."""
+        """Returns the first offsets that count, one mapping for each consumer of the topic; none: the topic need not be read."""
         ...
 
 
 class OwnEvents:
-    """The events topic: each record is an event, or a notification of several."""
+    """The decoder of the events topic: each record is an event, or a notification with several events."""
 
     def begins(self, topic_id: str, topic_partition: int, version: int) -> None:
-        """No source says what of it counts."""
+        """Does nothing: the events topic has no source."""
 
     def first_offsets(self, host: ActorContext, topic: str) -> Operation[list[Mapping[str, int]]]:
-        """All of it counts, from its beginning on."""
-        yield ()  # Nothing has to be asked.
+        """Returns one consumer that counts the whole topic."""
+        yield ()  # No effect is needed.
         return [{}]
 
     def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
-        yield ()  # Nothing has to be asked.
+        yield ()  # No effect is needed.
         allowed = cursor.host.holding.namespaces.events
         return _as_many_as_go_together(batch, lambda record: self._one(record, allowed, cursor.topic.name))
 
@@ -96,16 +102,16 @@ class OwnEvents:
         try:
             events = judged(lambda: own_events(record, allowed, topic))
         except RefusedRecord as refused:
-            # Without its id: an event has no receipt, and a request of the same id would be answered by it.
+            # Without the id: an event gets no receipt, and a receipt would answer a request with the same id.
             return ReadEvents(record, (), RefusedRecord(refused.problems, refused.error_class))
         return ReadEvents(record, tuple((_place_tag(number), event) for number, event in enumerate(events)))
 
 
 def own_events(record: LogRecord, allowed: tuple[str, ...], topic: str) -> tuple[Event, ...]:
-    """Returns the events of a record of the events topic, on which producers speak for the `allowed` namespaces only.
+    """Returns the events of a record of the events topic; its producers may name the `allowed` namespaces only.
 
     Raises:
-        RefusedRecord: The record is no event, or of another namespace. A fault of ours may raise any error (`judged`).
+        RefusedRecord: The record is no event, or names another namespace. A bug may raise any error (`judged`).
     """
     events = parse_events(record.value, record.headers)
     authorize_events(events, allowed, topic)
@@ -114,10 +120,10 @@ def own_events(record: LogRecord, allowed: tuple[str, ...], topic: str) -> tuple
 
 
 class SourceEvents:
-    """A topic of the users' own: each source of it makes events of each record, passes it as not meant, or refuses it.
+    """The decoder of a user's topic: each of its sources maps a record to events, skips it, or refuses it.
 
-    The sources are read after the batch was fetched: acknowledged(source) < produced < fetched < read, so that the answer to an
-    apply or a delete holds for all that is produced after it.
+    The sources are read after the batch was fetched. So the order is acknowledged (source), produced, fetched, read: the receipt of an apply or
+    a delete holds for each record that is produced after it.
     """
 
     def __init__(self) -> None:
@@ -125,7 +131,7 @@ class SourceEvents:
         self._begun: dict[str, int] = {}
 
     def begins(self, topic_id: str, topic_partition: int, version: int) -> None:
-        """A topic partition is read from now on; `version` is of the sources as they were before the brokers told of its topic."""
+        """Stores the version of the sources before the brokers were asked about the topic."""
         self._begun[f"{topic_id}/{topic_partition}"] = version
 
     def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
@@ -138,7 +144,7 @@ class SourceEvents:
         return found
 
     def _count_passed(self, cursor: TopicCursor, found: Sequence[ReadEvents]) -> None:
-        """What is read again because a dead letter is open was counted before."""
+        """Reports the number of skipped records. Records before the cursor are left out: they were counted before."""
         counts: Counter[tuple[str, Passed]] = Counter()
         for each in found:
             if each.record.offset >= cursor.at.next:
@@ -148,7 +154,7 @@ class SourceEvents:
             cursor.host.note("source_records_passed", source=ref, reason=reason, topic=cursor.topic.name, passed=number)
 
     def first_offsets(self, host: ActorContext, topic: str) -> Operation[list[Mapping[str, int]]]:
-        """Returns the first offsets of each open source of the topic; of nobody where one of them cannot be read here."""
+        """Returns the first offsets of each open source of the topic; none if this release cannot read one of the sources."""
         try:
             return [first for _, first in (yield from self.sources_of(host, topic))]
         except UnreadableSource:
@@ -158,18 +164,18 @@ class SourceEvents:
         """Returns the open sources of a topic, each with the first offsets that it maps.
 
         Raises:
-            UnreadableSource: One of them is; what the others make of a record cannot be counted without what it makes.
+            UnreadableSource: This release cannot read one of them. The cursor must not pass a record without that source's events.
         """
         present = yield from present_sources(host)
         opened = [each for each in present.entries if each.is_open]
-        # Topics are read in turn: what the others need stays.
+        # Keeps the vectors of all topics: they are read in turn.
         named = {each.vector for each in opened}
         self._vectors = {vector: offsets for vector, offsets in self._vectors.items() if vector in named}
         mine = [each for each in opened if each.topic == topic]
         for each in mine:
             _ = each.spec
         vectors = yield from self._vectors_of(host, [each.vector for each in mine if each.vector is not None])
-        # A vector that is gone was removed with its source, after that was read.
+        # A missing vector was deleted together with its source, after the sources were read.
         return [(each, vectors[each.vector]) for each in mine if each.vector is not None and each.vector in vectors]
 
     def _vectors_of(self, host: ActorContext, wanted: Sequence[str]) -> Operation[Mapping[str, Mapping[str, int]]]:
@@ -189,7 +195,7 @@ class SourceEvents:
         refusals: list[tuple[str, RefusedRecord]] = []
         taken_by: list[str] = []
         passed: list[tuple[str, Passed, int]] = []
-        # Of a replay: whoever has made an event of the record does not make another one, with an offset of its own for an id.
+        # A replay names the sources that made an event of the record. A second event would have another offset as its id, and would count.
         before = {value for name, value in record.headers if name == TAKEN_HEADER}
         for source, first in sources:
             ref = keys.schedule_ref(source.namespace, source.name)
@@ -211,7 +217,7 @@ class SourceEvents:
 
 
 def _as_many_as_go_together(batch: Sequence[LogRecord], read: Callable[[LogRecord], ReadEvents]) -> list[ReadEvents]:
-    """Returns what the first records say, until they have enough events; at least one record's."""
+    """Returns the events of the first records, until there are enough events; of one record at least."""
     found: list[ReadEvents] = []
     events = 0
     for record in batch:
@@ -223,14 +229,14 @@ def _as_many_as_go_together(batch: Sequence[LogRecord], read: Callable[[LogRecor
 
 
 def _place_tag(number: int) -> str:
-    """Digits of equal length: tags sort as the events of their record do. At most 1,000 come of one record."""
+    """Returns digits of equal length, so that tags sort like the events of their record; a record has at most 1,000."""
     return f"{number:04d}"
 
 
 def _is_newer(source: Source, first: Mapping[str, int], topic_id: str, begun: int) -> bool:
-    """Whether the source was opened when its topic had been made anew already: what is left of this one came before it was there.
+    """Whether the source was opened after its topic was recreated: records of the former topic are older than the source.
 
-    Whoever reads on in a topic of before has begun before the source was opened. One that was made anew since is begun later.
+    A reader of the former topic began before the source was opened. If the topic is recreated after the opening, its reading begins later.
     """
     names_others = bool(first) and not any(place.startswith(f"{topic_id}/") for place in first)
     return names_others and begun < (source.opened or 0)
@@ -243,16 +249,16 @@ def _mapped(source: Source, record: LogRecord, origin: str) -> Mapped:
 
 
 def _ask(events: Iterable[Event]) -> None:
-    """Asks events once for all that is asked of them later, so that an event that cannot say it refuses its record."""
+    """Computes key and id of each event, which later steps need: if that fails, the record is refused here."""
     for event in events:
         _ = event.event_key, event.dedupe_id
 
 
 def judged(read: Callable[[], _Read]) -> _Read:
-    """Returns what was read of a record. An error caused by its content refuses the record, and never stops its topic partition.
+    """Returns the result of `read`. Any error refuses the record: its content must never stop its topic partition.
 
     Raises:
-        RefusedRecord: Nothing else is raised.
+        RefusedRecord: The record is refused; no other error is raised.
     """
     try:
         return read()
@@ -263,7 +269,7 @@ def judged(read: Callable[[], _Read]) -> _Read:
 
 
 def _refusal(refusals: Sequence[tuple[str, RefusedRecord]]) -> RefusedRecord | None:
-    """One refusal for the record: all reasons, each with its source's name. Nobody is answered: the record is no request."""
+    """Returns one refusal with all reasons, each with the name of its source. It answers no sender: the record is no request."""
     if not refusals:
         return None
     problems = [

@@ -1,9 +1,7 @@
-"""Reads one topic partition of `tidegate.events`, or of a source's topic: matched events become inbox rows of the schedules
-that listen (DESIGN 7).
+"""Reads one topic partition of the events topic, or of a source's topic: each event becomes inbox rows of the schedules that subscribe to it.
 
-Position, inbox rows and dedupe rows are one transaction, so each event is handed to each of its schedules once, whatever is
-replayed. An event that matches more schedules than one transaction holds is handed out page by page; the page is part of
-the position.
+A `TopicFollower` creates it. Cursor, inbox rows and dedupe rows are one transaction. So each subscribed schedule gets each event once, however
+often the record is read. If an event has more subscribers than one transaction holds, it is handed out in pages, and the cursor names the page.
 """
 
 from __future__ import annotations
@@ -31,28 +29,29 @@ from tidegate_core.writes.cursor_moves import BETWEEN_RECORDS, Uses, dedupe_row
 ROWS_PER_MOVE = 85
 """Inbox and dedupe rows of one transaction, below DynamoDB's 100 actions."""
 MOVE_BYTES_MAX = 3_000_000
-"""Of their bodies, below DynamoDB's 4 MB a transaction."""
+"""Bytes of their bodies, below DynamoDB's 4 MB a transaction."""
 ROW_BYTES_MAX = 60_000
 ROW_EVENTS_MAX = 12
-"""Matched events of one inbox row: it is counted in one transaction, where each may need seven actions (`count.py`)."""
+"""Matched events of one inbox row: one transaction counts the row, and an event may need seven actions (`evidence/match.py`)."""
 SHORT_ID_CHARACTERS = 8
 DEDUPE_HORIZON_MS = 24 * 3_600_000
-"""SEMANTICS 5.3: a repeat of an event id within 24 h counts once; they are those of append times."""
+"""A repeat of an event id within 24 h does not count; the append times are compared."""
 DEDUPE_ROWS_KEPT_MS = 7 * 24 * 3_600_000
-"""Beyond the horizon: as long as the events topic keeps records, so that a repeat that is read behind a backlog is known."""
+"""How long dedupe rows stay after the horizon: as long as the events topic keeps records. A repeat that is read late, after a backlog, is known."""
 CHECKS_BEHIND_A_REPEAT = 32
-"""Batches behind one with an id that had counted before, whose ids are read before they are written. Else the rows' own conditions find
-such an id: to read of each that it is new costs more than the rare move that is refused, which is paid for as if it were made.
+"""Batches after one with a repeated id in which ids are read before the move. In other batches the conditions of the dedupe rows find a
+repeat. A read for each new id would cost more than the rare refused move, although the store bills that like a successful one.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Handing:
-    """One event to one listener. `place` orders all handings of a record: the page of the cursor has the last one's.
+    """One event for one subscription.
 
     Attributes:
-        tag: What `place` begins with, the same for all listeners of the event.
-        seen: When its id was counted before, beyond the horizon.
+        tag: Prefix of `place`, the same for all subscriptions of the event.
+        place: Order within the record; the cursor's page names the last place that is handed out.
+        seen: Earlier uses of the event's id, all outside the horizon.
     """
 
     record: LogRecord
@@ -64,11 +63,11 @@ class _Handing:
 
 
 class _Page(NamedTuple):
-    """How far a record was handed out, as the cursor's page says: `<place> <its event's id>`.
+    """How far a record is handed out, as the cursor's page says: `<place> <short event id>`.
 
     Attributes:
-        place: Of the last handing: the event's tag, and the sort key of the listener's row in the index, which begins with its key.
-        event_id: Tells the event from another that the same source makes of the record once it was updated; empty in pages of before.
+        place: Last place: the event's tag, and the sort key of the subscription's row, which begins with the event key.
+        event_id: Short id of the event. An updated source may map the same record to another event. Empty in pages of older releases.
     """
 
     place: str
@@ -80,18 +79,18 @@ class _Page(NamedTuple):
         return cls(place, event_id)
 
     def is_amid(self, tag: str, event: Event) -> bool:
-        """Whether this is the event of which some have heard: its id is noted, by a page of this very record."""
+        """Whether this event is handed out in part. A page of this record has then stored its id."""
         return self.place.startswith(f"{tag}#") and self.event_id in ("", _short_id(event))
 
     def is_before(self, tag: str, event: Event, place: str) -> bool:
-        """Whether it is still to be handed there; of one that is about something else now all who listen to that are still to hear."""
+        """Whether the place still has to get the event. If the event has another key now, all subscriptions of that key still have to get it."""
         is_about_another = self.place.startswith(f"{tag}#") and not self.place.startswith(f"{tag}#{event.event_key}#")
         return is_about_another or place > self.place
 
 
 @dataclass(slots=True)
 class _Row:
-    """One inbox row in the making: matched events as JSON, and their bytes."""
+    """An inbox row before its write: matched events as JSON, and their bytes."""
 
     listener: Subscription
     events: list[str] = field(default_factory=list)
@@ -107,7 +106,7 @@ class _Row:
 
 @dataclass(slots=True)
 class _Move:
-    """What one transaction will hold; `last` is the row of each schedule that may have room."""
+    """The contents of one transaction; `last` has the newest row of each schedule, which may have room."""
 
     rows: list[_Row] = field(default_factory=list)
     last: dict[str, _Row] = field(default_factory=dict)
@@ -116,7 +115,7 @@ class _Move:
     through: _Handing | None = None
 
     def has_room(self, size: int) -> bool:
-        """Whether one more matched event fits, with a row and a dedupe row of its own."""
+        """Whether one more matched event fits, with a new inbox row and a new dedupe row."""
         return len(self.rows) + len(self.dedupe) + 2 <= ROWS_PER_MOVE and self.size + size <= MOVE_BYTES_MAX
 
     def add(self, handing: _Handing, matched: str, size: int) -> None:
@@ -132,12 +131,12 @@ class _Move:
 
 
 class EventIngest:
-    """One per topic partition of the events topic, and of sources' topics, that the holding reads.
+    """One per topic partition of the events topic, and of sources' topics, that the owner reads.
 
     Args:
-        cursor: Its position.
-        index: Who listens.
-        reading: From records to events.
+        cursor: Cursor of the topic partition.
+        index: Subscriptions of the node.
+        reading: Decoder from records to events.
     """
 
     def __init__(self, cursor: TopicCursor, index: SubscriptionIndex, reading: EventReading) -> None:
@@ -154,26 +153,26 @@ class EventIngest:
             try:
                 read = yield from self._reading.read(self.cursor, batch)
             except UnreadableSource:
-                self.cursor.suspend()  # Whoever follows the topic says so.
+                self.cursor.suspend()  # The watch of sources reports it.
                 return
             yield from self._take(read)
             batch = batch[len(read) :]
 
     def _take(self, read: Sequence[ReadEvents]) -> Operation[None]:
-        """Hands the events of some records out."""
+        """Hands out the events of some records."""
         events = [(each.record, self._kept(each)) for each in read]
         yield from self.cursor.dead_letters.settled()
         wanted = {event.event_key for _, found in events for _, event in found}
         listeners = yield from self._index.match(self.cursor.host, wanted)
         self._looks -= self._looks > 0
-        # Who takes over amid a record cannot know otherwise whether its id had counted beyond the horizon.
+        # A new owner that begins within a record needs the read: it cannot know whether the id counted before the horizon.
         looks = self._looks or any(self._page_of(record) is not None for record, _ in events)
         counted = (yield from self._counted_before(events, listeners)) if looks else dict[Key, Uses]()
         while not (yield from self._hand_out(events, listeners, counted)):
             counted = yield from self._counted_before(events, listeners)
 
     def _kept(self, read: ReadEvents) -> Found:
-        """Returns the events of a record; one that was refused is copied, and is read again for that alone."""
+        """Returns the events of a record, and copies a refused record. A record before the cursor is read only for its open dead letter."""
         passed = self.cursor.refusal_of_passed(read.record)
         reason = passed if read.refused is None else read.refused
         if reason is not None:
@@ -183,7 +182,7 @@ class EventIngest:
     def _counted_before(
         self, events: Sequence[tuple[LogRecord, Found]], listeners: dict[str, tuple[Subscription, ...]]
     ) -> Operation[dict[Key, Uses]]:
-        """Returns when the ids of the events were counted, of those that were."""
+        """Returns the earlier uses of the events' ids, for the ids that have any."""
         dedupe_keys = sorted(
             {_dedupe_key(event) for _, found in events for _, event in found if listeners[event.event_key]}
         )
@@ -197,9 +196,9 @@ class EventIngest:
         return counted
 
     def _is_used_again(self, record: LogRecord, event: Event, counted: dict[Key, Uses]) -> bool:
-        """Whether the id of one that is still to be handed out had counted before, be that a day ago: its move would have been refused."""
+        """Whether the id of an event that is still to be handed out has counted before, however long ago. Its move would be refused."""
         if record.offset < self.cursor.at.next or self._page_of(record) is not None:
-            return False  # The row is its own.
+            return False  # The dedupe row is from this record itself.
         return _dedupe_key(event) in counted
 
     def _hand_out(
@@ -208,7 +207,7 @@ class EventIngest:
         listeners: dict[str, tuple[Subscription, ...]],
         counted: dict[Key, Uses],
     ) -> Operation[bool]:
-        """Moves the position through the batch; False when an id was counted by somebody else meanwhile."""
+        """Moves the cursor through the batch; False: another owner counted an id since the read."""
         move = _Move()
         last = events[-1][0]
         for record, found in events if any(listeners.values()) else ():
@@ -234,21 +233,22 @@ class EventIngest:
         listeners: dict[str, tuple[Subscription, ...]],
         counted: dict[Key, Uses],
     ) -> Iterable[_Handing]:
-        """Returns what is still to be handed out of a record, in the order of its pages."""
+        """Returns the events and subscriptions that a record still owes, in the order of its pages."""
         page = self._page_of(record)
         for tag, event in found:
             begun = page is not None and page.is_amid(tag, event)
             key = _dedupe_key(event)
             noted = counted.get(key)
-            # As the record's page has it: where the time is that of the reading, it is another one now.
+            # Without this record's own use. Its append time in the cursor may be the time of the read, and would differ now.
             seen = noted.without(self.cursor.at.last_append_time) if begun and noted is not None else noted
             if not begun and seen is not None and seen.covers(record.append_time):
-                continue  # Counted by an earlier record (or by an earlier page's event of this one).
+                continue  # An earlier record has counted the id, or an earlier event of this record.
             heard = sorted(
                 (each for each in listeners[event.event_key] if self._hears(each, record)),
                 key=lambda each: each.row.key().sk,
             )
-            # What nobody heard was not counted: its repeat may come when somebody listens. What has begun is in the row as it was read.
+            # An event without subscribers does not count: its repeat may come after a subscription. An event that is handed out in part is in
+            # the dedupe row already.
             if heard and (noted is None or not begun):
                 counted[key] = _with(record, seen)
             for listener in heard:
@@ -257,7 +257,7 @@ class EventIngest:
                     yield _Handing(record, tag, place, event, listener, seen)
 
     def _page_of(self, record: LogRecord) -> _Page | None:
-        """Returns how far the record was handed out; None: to nobody."""
+        """Returns how far the record is handed out; None: not at all."""
         cursor = self.cursor.at
         if record.offset != cursor.next or cursor.page == BETWEEN_RECORDS:
             return None
@@ -268,7 +268,7 @@ class EventIngest:
         return listener.accepts(cursor.topic.id, cursor.topic_partition, record.offset, record.append_time)
 
     def _note_id(self, move: _Move, handing: _Handing) -> None:
-        """The event's id counts once; a later page of the same event finds it noted."""
+        """Adds the dedupe row of the event's id, in the first page of the event only."""
         event, record = handing.event, handing.record
         page = self._page_of(record)
         if page is not None and page.is_amid(handing.tag, event):
@@ -280,7 +280,7 @@ class EventIngest:
             return
         kept_until = max(self.cursor.host.now + DEDUPE_HORIZON_MS, uses.until) + DEDUPE_ROWS_KEPT_MS
         row = dedupe_row(event.namespace, event.dedupe_id, uses, kept_until, handing.seen)
-        # Where one is noted, it is another event's of this very move, and this one is beyond its horizon.
+        # A row in this move belongs to another event with the same id, and this event is outside its horizon.
         move.dedupe[key] = row if noted is None else replace(row, condition=noted.condition)
 
     def _matched(self, handing: _Handing) -> str:
@@ -298,7 +298,7 @@ class EventIngest:
         return json.dumps(matched, separators=(",", ":"), ensure_ascii=False)
 
     def _commit_within(self, move: _Move) -> Operation[bool]:
-        """Moves the position to the middle of a record (a page)."""
+        """Moves the cursor to a page within a record."""
         handing = move.through
         assert handing is not None
         rows, dedupe = self._contents(move)
@@ -315,8 +315,8 @@ class EventIngest:
                 namespace=row.namespace,
                 name=row.name,
                 kind=keys.EVENTS_INBOX,
-                # Unique for ever: where the cursor stood, on which page, and which row of that move. The tag keeps the record's own order:
-                # rows are counted in the order of their origins, and "-" comes before all tags.
+                # Unique for ever: offset and page of the cursor, and number of the row in its move. Rows are counted in the order of their
+                # origins, and the tag keeps the order within a record; "-" sorts before all tags.
                 origin=f"{origin}.{position.page.partition('#')[0]}.{keys.text_hash(position.page)[:8]}.{number:04d}",
                 body=f"[{','.join(made.events)}]",
             )
@@ -325,7 +325,7 @@ class EventIngest:
 
 
 def _with(record: LogRecord, seen: Uses | None) -> Uses:
-    """Returns what the row says once the record's event is counted."""
+    """Returns the uses of an id after the record's event is counted."""
     at = record.append_time
     until = at + DEDUPE_HORIZON_MS
     return Uses((at,), until) if seen is None else seen.and_at(at, until)

@@ -1,8 +1,8 @@
 """The inbox row of a request, from the request and the position of its record. Pure.
 
-The ingest writes these rows (`request_ingest.py`). The API writes the same row for a request that `may_overtake`, when an open transaction
-keeps the ingest from reading the record (decision 38). Both rows have one key, unless the broker's clock stepped back between the records. If the
-first row has been dealt with by then, the second one is a repeat of its request id.
+The ingest writes these rows (`request_ingest.py`). If an open transaction keeps the ingest from a record, the API writes the same row for a
+request that `may_overtake`. Both rows have one key, unless the broker's clock stepped back between the records. If the first row is done by
+then, the second one is a repeat of its request id.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.inbox import InboxRow
 
 INBOX_BODY_BYTES_MAX = 390_000
-"""A request that has to be kept as an item: DynamoDB's 400 KB less keys and names, some 1 KB. A message always fits: its payload is
-kept as it is, at most 256 KiB, and the rest of it has at most 119 KB: headers, `message_key`, `actor` and `reason` may be control
-characters, which take six bytes each as JSON."""
+"""Bytes of a stored request: DynamoDB's 400 KB without keys and names, some 1 KB. A message always fits. Its payload is stored unchanged, at
+most 256 KiB. The rest has at most 119 KB: headers, `message_key`, `actor` and `reason` may be control characters, which take six bytes each
+as JSON."""
 
 OVERTAKING: Final = (ScheduleSuspend, ScheduleDelete, ControlRequest, RunCancel, JobCancel)
-"""Requests that stop something, and the resume of a namespace or the system, which takes a stop back.
+"""Requests that stop something, and the resume of a namespace or the system, which reverts a stop.
 
-All others wait their turn in the log. A `schedule.resume` that overtook the apply of a correction would start the old definition, and the
-correction would be superseded. Only the log knows the order of a `message.cancel` among the creates of its key."""
+All others keep their order in the log. If a `schedule.resume` overtook the apply of a correction, the old definition would start, and the
+correction would be superseded. Only the log knows the order of a `message.cancel` and the creates of its key."""
 
 
 def may_overtake(request: Request) -> bool:
-    """Whether a request is handed to its shard in front of an open transaction. Only one with an id: a repeat has to be recognised."""
+    """Whether a request may reach its shard before an open transaction ends. It needs an id, so that its repeat is recognised."""
     return request.id is not None and isinstance(request, OVERTAKING)
 
 
@@ -47,11 +47,11 @@ def inbox_row(request: Request, position: Position) -> InboxRow:
     """Returns the row of a request.
 
     Args:
-        request: As it was parsed from its record.
-        position: Of that record.
+        request: The request, parsed from its record.
+        position: Position of the record.
 
     Raises:
-        RefusedRecord: It is too large for an item.
+        RefusedRecord: The request is too large for an item.
     """
     payload = request.payload_bytes if isinstance(request, MessageSend) else None
     body = request.to_json(without=() if payload is None else PAYLOAD_FIELDS).decode()

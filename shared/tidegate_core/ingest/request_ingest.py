@@ -1,7 +1,7 @@
-"""Reads one ownership topic partition: requests become inbox rows of their shards, own messages go straight to their plane.
+"""Reads one ownership topic partition: requests become inbox rows of their shards; messages of own shards go to their schedulers at once.
 
-Nothing here blocks on a user's destination: what cannot be parsed is copied to the dead-letter topic and passed, what belongs
-to another shard's owner is handed over in the transaction that moves the position.
+The partition actor runs it while it serves. The inbox rows are written in the transaction that moves the cursor, also those of other owners'
+shards. A record that cannot be parsed becomes a dead letter, and the cursor passes it. So no record and no destination of a user blocks here.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from tidegate_core.messages.one_shot.create_lookup import PendingCreate, Unkept
 from tidegate_core.rows.inbox import InboxRow
 
 REQUESTS_TOGETHER_MAX = 250
-"""Of one topic partition. What is read of a request and written for it takes some 5 KB until it is done: eight topic partitions of
-500 held 26 MB of a node's memory, and were no faster.
+"""Requests of one batch. A request takes some 5 KB of memory until it is done. With batches of 500, eight topic partitions took 26 MB of a
+node's memory, and were no faster.
 """
 INBOX_ROWS_PER_MOVE = 80
 """Below DynamoDB's 100 actions, with the cursor's own."""
@@ -57,10 +57,10 @@ class RequestIngest:
     """One per ownership topic partition.
 
     Args:
-        cursor: Its position.
-        planes: Delivery planes of the owned shards.
-        log_end: End of the log at the fence, or later: creates below it may have been written by a predecessor (replay mode). None: no
-            broker tells of it yet, and each may have been.
+        cursor: Cursor of the topic partition.
+        planes: Message schedulers of the owned shards.
+        log_end: End offset of the log at the fence, or later. A former owner may have written creates below it, so each needs a look-up. None: no
+            broker has reported the end yet, and each create needs a look-up.
     """
 
     def __init__(self, cursor: TopicCursor, planes: Mapping[int, MessageScheduler], log_end: int | None) -> None:
@@ -73,7 +73,7 @@ class RequestIngest:
         return self.cursor.serve(self._process, _with_sender)
 
     def log_ends_at(self, log_end: int) -> None:
-        """The brokers tell it by now."""
+        """Sets the end of the log once the brokers have reported it."""
         self._log_end = log_end
 
     def _process(self, batch: Sequence[LogRecord]) -> Operation[None]:
@@ -87,13 +87,13 @@ class RequestIngest:
                 reason = refused
             if reason is not None:
                 self.cursor.dead_letters.bury(record, reason)
-            inboxed.append((record, into))  # One before the position is left out below.
+            inboxed.append((record, into))  # A record before the cursor is left out below.
         yield from self._send(sends, {record.offset: record for record in batch})
         yield from self.cursor.dead_letters.settled()
         try:
             yield from self._move_through([each for each in inboxed if each[0].offset >= self.cursor.at.next])
         except InvalidEffect:
-            # The batch comes again, record by record, and its own messages are written already.
+            # The batch comes again, record by record. The messages of own shards in it are written already.
             self._begun_through = max(self._begun_through, batch[-1].offset + 1)
             raise
 
@@ -101,7 +101,7 @@ class RequestIngest:
         """Returns the inbox row of a request, or adds an own message to `sends`.
 
         Raises:
-            RefusedRecord: Nothing else is raised: no record stops its topic partition.
+            RefusedRecord: The record is refused. No other error is raised, so that no record stops its topic partition.
         """
         request = parse_request(record.value, record.headers)
         holding = self.cursor.host.holding
@@ -158,7 +158,7 @@ class RequestIngest:
                 return schedule_shard(request.namespace, request.name, shards)
 
     def _send(self, sends: Mapping[int, list[PendingCreate]], records: Mapping[int, LogRecord]) -> Operation[None]:
-        """Own messages, shard beside shard; the position passes their records only when all are durable."""
+        """Writes messages of own shards, all shards concurrently; the cursor passes their records only when all are durable."""
         countdown = Countdown(self.cursor.host, len(sends))
 
         def done(unkept: Sequence[Unkept]) -> None:
@@ -187,14 +187,14 @@ class RequestIngest:
             yield from self._move(last, rows)
 
     def _move(self, last: LogRecord, rows: Sequence[tuple[int, InboxRow]]) -> Operation[None]:
-        """Moves the position past a record. Own messages up to there are sent from now on, however long the rest of the batch takes."""
+        """Moves the cursor past a record. Messages of own shards up to there may be sent from now on, before the rest of the batch is done."""
         yield from self.cursor.move(last.offset + 1, last.append_time, rows)
         for plane in self._planes.values():
             plane.position_is(self.cursor.at.next)
 
 
 def _with_sender(record: LogRecord, refused: RefusedRecord) -> RefusedRecord:
-    """A request that can be read is refused with its id: its sender waits for an answer."""
+    """Adds id and names of the request to a refusal, if the request is readable: its sender waits for an answer."""
     try:
         request = parse_request(record.value, record.headers)
     except RefusedRecord as unread:

@@ -1,5 +1,7 @@
-"""One record of a source's topic becomes one event, or one for each element of a list in it; or it is passed as not meant, or refused
-with all reasons. Pure: the same for whoever maps it, whenever.
+"""Maps one record of a source's topic to an event, or to one event for each element of a list in it.
+
+A record can also be skipped, because it is not meant for the source, or refused with all reasons. Event decoding calls it.
+Pure: the result depends on source and record alone.
 """
 
 from __future__ import annotations
@@ -22,22 +24,22 @@ from tidegate_core.language.values.sizes import whole_of
 from tidegate_core.language.values.validation_errors import problems_of
 
 NEEDED: Final = frozenset({"dataset", "partition", "id"})
-"""Fields that a record has to say when they are taken from it: without its id a repeat would count again."""
+"""Fields that a record must have if the source takes them from it. Without an id a repeat would count again."""
 ELEMENTS_MAX: Final = 1_000
-"""Events of one record, as of a CDAP notification. Their places have four digits in the cursor's page (`event_reading.py`)."""
+"""Events of one record, as in a CDAP notification. Their numbers have four digits in the cursor's page (`event_decoding.py`)."""
 
 _OPEN_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 Passed: TypeAlias = Literal["tombstone", "where", "empty"]
-"""Why a record, or an element of it, is no event and no dead letter."""
+"""Reason why a record, or an element of it, is skipped: neither an event nor a dead letter."""
 
 
 class Mapped(NamedTuple):
-    """What a record is to a source.
+    """The result of mapping a record.
 
     Attributes:
-        events: Each with its place in the record's list; 0 where the record itself is the event.
-        passed: How many of it are not meant, by the reason.
+        events: Events, each with the index of its element; 0 if the record itself is the event.
+        passed: Number of skipped elements, by reason.
     """
 
     events: tuple[tuple[int, DataPartitionEvent], ...] = ()
@@ -45,15 +47,15 @@ class Mapped(NamedTuple):
 
 
 def events_of(spec: SourceSpec, record: LogRecord, origin: str) -> Mapped:
-    """Returns what a record is. One element that cannot be mapped refuses the record as a whole: its dead letter is replayed as a whole.
+    """Returns the events of a record. If one element cannot be mapped, the whole record is refused: a replay repeats the whole record, too.
 
     Args:
-        spec: The source.
-        record: As it was read.
-        origin: `<topic id>/<topic partition>/<offset>`: its identity where the mapping names no other one.
+        spec: Definition of the source.
+        record: The record, as it was read.
+        origin: `<topic id>/<topic partition>/<offset>`; identity of the record if the mapping takes no id from it.
 
     Raises:
-        RefusedRecord: With all reasons; it names the source. Nothing else is raised.
+        RefusedRecord: All reasons, and the name of the source; no other error is raised.
     """
     try:
         return _mapped(spec, record, origin)
@@ -100,10 +102,10 @@ def _mapped_whole(spec: SourceSpec, reading: RecordReading, origin: str) -> Mapp
 
 
 def _mapped_without_list(spec: SourceSpec, reading: RecordReading) -> Mapped:
-    """A record of another kind is asked as an element that has nothing, as S3's test record."""
+    """Maps a record without the list, such as the test record of S3. The filter sees it as an element without fields."""
     if spec.where is not None and not _is_meant(spec, reading, Element(reading, _without_list(reading))):
         return Mapped(passed=(("where", 1),))
-    reading.document()  # Raises where it is no JSON.
+    reading.document()  # Raises if it is not JSON.
     problem = f"is taken from the pointer {spec.each}, which the record does not have"
     raise InvalidInput([Problem("each", problem, "where leaves records of another kind out")])
 
@@ -113,7 +115,7 @@ def _without_list(reading: RecordReading) -> Any:
 
 
 def _elements(each: str, reading: RecordReading) -> list[Element] | None:
-    """Returns the elements of the record's list; None where it has none."""
+    """Returns the elements of the record's list; None: the record has no list."""
     document = reading.readable()
     given = MISSING if document is UNREADABLE else value_at(document, each)
     if given is MISSING or given is None:
@@ -129,15 +131,15 @@ def _elements(each: str, reading: RecordReading) -> list[Element] | None:
 def _is_meant(spec: SourceSpec, reading: RecordReading, element: WholeRecord) -> bool:
     holds = True if spec.where is None else spec.where.holds(element)
     if holds is None:
-        reading.document()  # Raises: it is no JSON, so that nobody can say whether it is meant.
+        reading.document()  # Raises: it is not JSON, so the filter cannot decide.
     return bool(holds)
 
 
 class _Asked(NamedTuple):
-    """One event in the making: what is asked of which record, or of which element of its list.
+    """The input for one event: source, record and element.
 
     Attributes:
-        place: Of the element in its list.
+        place: Index of the element in its list; None: the record itself is the event.
     """
 
     spec: SourceSpec
@@ -154,7 +156,7 @@ def _placed(problem: Problem, index: int) -> Problem:
 def _event(asked: _Asked, origin: str) -> DataPartitionEvent:
     mapping = asked.spec.event
     if any(taken.value is None and taken.header is None for _, taken in _fields(mapping)):
-        asked.reading.document()  # Raises where it is no JSON: one reason, and not one for each field.
+        asked.reading.document()  # Raises if it is not JSON: one reason instead of one for each field.
     document: dict[str, Any] = {"type": "data.partition", "namespace": asked.spec.namespace}
     problems: list[Problem] = []
     for label, taken in _fields(mapping):
@@ -180,7 +182,7 @@ def _fields(mapping: EventMapping) -> Iterator[tuple[str, TakenFrom]]:
 
 
 def _identity(mapped: str | None, asked: _Asked, origin: str) -> str:
-    """Returns what tells repeats. An id that the record says once is that of all its elements: each adds its place, or one of them would count."""
+    """Returns the id by which repeats are recognised. If all elements share the record's id, each adds its index; otherwise only one would count."""
     taken = asked.spec.event.id
     if asked.place is None:
         return origin if mapped is None else mapped
@@ -190,7 +192,7 @@ def _identity(mapped: str | None, asked: _Asked, origin: str) -> str:
 
 
 def _value(label: str, taken: TakenFrom, asked: _Asked) -> Any | Problem:
-    """Returns a field's value, `MISSING`, or what is wrong with it."""
+    """Returns a field's value, `MISSING`, or the problem with it."""
     value = taken.value if taken.value is not None else asked.element.at(taken)
     where = _where(taken, asked)
     if value is NOT_UTF8:
@@ -201,7 +203,7 @@ def _value(label: str, taken: TakenFrom, asked: _Asked) -> Any | Problem:
         hint = _hint_of_missing(taken, asked.reading)
         return Problem(label, f"is taken from {where}, which the record does not have", hint)
     if value == "" and label == "id":
-        # Else all records without one were repeats of each other, and only the first would count.
+        # All records with an empty id would be repeats of each other, and only the first would count.
         return Problem(label, f"is taken from {where}, which is empty")
     value = whole_of(value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -228,7 +230,7 @@ def _url_decoded(text: str) -> str | None:
 
 
 def _meaning(label: str, taken: TakenFrom, where: str, text: str) -> str | Problem:
-    """Returns what a text says, decoded and by the map."""
+    """Returns the meaning of a text: decoded, then looked up in the map."""
     if taken.decode is not None:
         decoded = _url_decoded(text)
         if decoded is None:

@@ -1,7 +1,7 @@
-"""One record of a source's topic, read as far as its source asks: headers, JSON, one element of a list in it.
+"""Access to one record of a source's topic: its headers, its JSON document, and elements of a list in it.
 
-The mapping and the filter of a source call this. A CloudEvent in structured mode, told by its content type, is read as in binary mode: its
-attributes are headers `ce_<name>`, and pointers lead into its data.
+The mapping and the filter of a source call it. It parses no more than they ask for. A CloudEvent in structured mode, which its content type
+tells, reads like one in binary mode: its attributes are headers `ce_<name>`, and pointers lead into its data. Pure.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from tidegate_core.language.values.problems import TOO_LARGE, InvalidInput, Prob
 
 
 class NotUtf8:
-    """In place of a header's value: its bytes are no text."""
+    """Stands for a header whose bytes are no UTF-8 text."""
 
 
 NOT_UTF8 = NotUtf8()
 
 
 class RecordReading:
-    """A record, whose value is parsed when something of it is asked for, and once.
+    """A record; its value is parsed once, at the first access.
 
     Attributes:
-        is_opened: It is a CloudEvent in structured mode.
+        is_opened: Whether it is a CloudEvent in structured mode.
     """
 
     def __init__(self, record: LogRecord) -> None:
@@ -45,7 +45,7 @@ class RecordReading:
             self._open()
 
     def _open(self) -> None:
-        """Raises InvalidInput: it is no CloudEvent, whatever its content type says."""
+        """Opens a CloudEvent. Raises InvalidInput: it is none, in spite of its content type."""
         attributes, data = opened(self.document())
         self._headers = (*self._headers, *((name, text.encode()) for name, text in attributes.items()))
         self.is_opened = True
@@ -72,7 +72,7 @@ class RecordReading:
         """Returns the value as JSON.
 
         Raises:
-            InvalidInput: It is none, or too large.
+            InvalidInput: The value is not JSON, or too large.
         """
         if not self._is_read:
             self._is_read = True
@@ -85,7 +85,7 @@ class RecordReading:
         return self._document
 
     def readable(self) -> Any:
-        """Returns the document, `MISSING` of a record without a value, `UNREADABLE` of one that is no JSON."""
+        """Returns the document; `MISSING`: the record has no value; `UNREADABLE`: the value is not JSON."""
         if not self._value and not self.is_opened:
             return MISSING
         try:
@@ -95,24 +95,24 @@ class RecordReading:
 
 
 class WholeRecord:
-    """A record that is one event at most."""
+    """A record that becomes one event at most."""
 
     def __init__(self, reading: RecordReading) -> None:
         self._reading = reading
 
     def at(self, place: Place) -> Any:
-        """Returns what lies in a place: a value, `MISSING`, `NOT_UTF8`, or `UNREADABLE`."""
+        """Returns the value of a place, `MISSING`, `NOT_UTF8`, or `UNREADABLE`."""
         if place.header is not None:
             return self._reading.header(place.header)
         return _found(self._reading.readable(), place.record if place.record is not None else place.pointer)
 
 
 class Element(WholeRecord):
-    """One element of a record's list, into which pointers lead.
+    """One element of a record's list; pointers lead into it.
 
     Args:
-        reading: Of the record: its headers, and what `record` asks for, are the same for all elements.
-        element: `MISSING` where the list is.
+        reading: The record; all elements share its headers, and places named by `record`.
+        element: The element; `MISSING`: the record has no list.
     """
 
     def __init__(self, reading: RecordReading, element: Any) -> None:
@@ -120,7 +120,7 @@ class Element(WholeRecord):
         self._element = element
 
     def at(self, place: Place) -> Any:
-        """Returns what lies in a place, as of a record."""
+        """Returns the value of a place, as for a record."""
         return super().at(place) if place.pointer is None else _found(self._element, place.pointer)
 
 

@@ -1,4 +1,9 @@
-"""The durable position of one topic partition that a holder reads: raise its epoch, buffer records, move it (I3)."""
+"""The cursor of one topic partition: the durable read position, with the records that are buffered behind it.
+
+Ingest of requests and of events uses it. It raises the epoch of the cursor row at a take-over, and moves the row in one transaction with the
+inbox rows of the records it passes. So the records of a topic partition reach their shards once each. It passes control records and offsets
+without records, and a refused record only after its dead letter is written or named as open in the row.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +24,11 @@ from tidegate_core.writes.cursor_moves import BETWEEN_RECORDS, move_cursor
 from tidegate_core.writes.fencing import Cursor, cursor_of, raise_topic_partition, whole
 
 BATCH_RECORDS_MAX = 500
-"""Records dealt with together; the reader's credits are of the same order."""
+"""Records of one batch; the reader's credits are of the same order."""
 
 Process: TypeAlias = Callable[[Sequence[LogRecord]], Operation[None]]
 WithSender: TypeAlias = Callable[[LogRecord, RefusedRecord], RefusedRecord]
-"""Adds to a refusal who is to be told."""
+"""Adds the sender to a refusal, so that it gets an answer."""
 
 
 def _of_nobody(_: LogRecord, refused: RefusedRecord) -> RefusedRecord:
@@ -31,18 +36,18 @@ def _of_nobody(_: LogRecord, refused: RefusedRecord) -> RefusedRecord:
 
 
 class TopicCursor:
-    """One per (topic, topic partition) of a holding.
+    """One per topic partition that a partition actor reads.
 
     Args:
         host: Shared parts of the partition actor.
-        topic: What it is a part of.
-        topic_partition: Which part.
+        topic: Name, id and size of the topic.
+        topic_partition: Number of the topic partition.
         copies: Topic of the dead letters.
-        together_max: Records dealt with together, where that shall be fewer than usual.
+        together_max: Records of one batch, if fewer than usual.
 
     Attributes:
-        dead_letters: Records of it that cannot be processed.
-        is_idle: Nothing of it is under way; dead letters may be, and are the successor's if need be.
+        dead_letters: Refused records of the topic partition.
+        is_idle: Whether no batch is in progress. Dead letters may be; the next owner completes them if necessary.
     """
 
     def __init__(
@@ -77,12 +82,12 @@ class TopicCursor:
         return self.position
 
     def raise_epoch(self, may_carry: Callable[[], Operation[bool]] | None = None) -> Operation[bool]:
-        """Takes the position over; False when a holder with a newer map has it, or it may not carry this one.
+        """Takes the cursor over by raising its epoch; False: an owner with a newer map has it, or `may_carry` says no.
 
-        The answer of this write is the position: from now on no older holder can move it.
+        After the raise no older owner can move the cursor.
 
         Args:
-            may_carry: Asked once it was read that the position carries an older map: whoever is given it after that raises it as well, so that
+            may_carry: Asked after the row was read with an older map. An owner that gets the topic partition after that raises the epoch, too, and
                 this raise is refused.
         """
         while True:
@@ -100,7 +105,7 @@ class TopicCursor:
             verdict = yield from self.host.commit_until_settled(raised)
             if isinstance(verdict, Refused):
                 continue
-            # Read after the raise: until then the former holder could move it.
+            # Read after the raise: before it the former owner could move the cursor.
             found = yield from self.host.read_for_good(Read((self.key,)))
             assert isinstance(found, Items)
             cursor = cursor_of(self.key, found.found[self.key])
@@ -113,8 +118,9 @@ class TopicCursor:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def start_reading(self) -> None:
-        """Asks for the records from the position on, or from the first one whose dead letter is open. What came before, of a reading
-        that has ended, lies behind these: who took it would pass them.
+        """Has records read from the cursor on, or from the first open dead letter before it.
+
+        Records of an earlier read are dropped: they come after these, and would move the cursor past them.
         """
         self._reads = True
         still_open = self.dead_letters.open_below(self.at.next)
@@ -123,8 +129,10 @@ class TopicCursor:
         self.host.emit(StartReading(topic.name, self.topic_partition, offset, topic.id, topic.topic_partitions))
 
     def skip_missing_offset(self, offset: int) -> bool:
-        """The log does not hold the record at this offset, where reading was to begin. Returns whether it begins elsewhere now: what
-        only an open dead letter is missing of was dealt with, and retention has taken it. At the position itself a person decides.
+        """Handles a first offset that the log does not have. Returns whether reading begins elsewhere now.
+
+        If only an open dead letter needed the offset, retention has deleted the record, and reading goes on. If the cursor itself is there, records
+        may be lost: a person decides.
         """
         if offset >= self.at.next or not self.dead_letters.is_gone(offset):
             return False
@@ -133,33 +141,31 @@ class TopicCursor:
 
     @property
     def waits(self) -> bool:
-        """It is being read, and all that came of it is dealt with."""
+        """Whether the topic partition is read, and all its records so far are done."""
         return self._reads and self._takes and self.is_idle and not self._buffer and self.at.page == BETWEEN_RECORDS
 
     def pass_over(self, begin: int, end: int) -> None:
-        """From `begin` to before `end` the log holds no record, and never will: a position that still stands at `begin` moves on."""
+        """Moves a cursor that is still at `begin` to `end`: the log has no record in between, and never will."""
         self._gap = begin, end
         self._look()
 
     def stop_accepting(self) -> None:
-        """What was read and not begun is the successor's, and what was on its way meanwhile as well: who went on with that
-        would pass what was forgotten here.
-        """
+        """Drops the buffered records, and accepts none that are still on their way: these would move the cursor past the dropped ones."""
         self._takes = False
         self._buffer.clear()
 
     @property
     def stands_aside(self) -> bool:
-        """No further batch of it is dealt with."""
+        """Whether it processes no further batch."""
         return self._ends
 
     def suspend(self) -> None:
-        """Ends `serve` with the batch that is under way, whatever was not dealt with: the position stays before it, for whoever can."""
+        """Ends `serve` after the batch in progress. The cursor stays before the first record that is not done, for an owner that can read it."""
         self._ends = True
         self.stop_accepting()
 
     def end(self) -> Operation[None]:
-        """Ends `serve` after the batch that is under way; dead letters that are open stay so in the position."""
+        """Ends `serve` after the batch in progress, and waits for that; open dead letters stay open in the cursor row."""
         self.suspend()
         self._look()
         yield self._ended
@@ -173,7 +179,7 @@ class TopicCursor:
         self.host.operations.raise_(self._arrived)
 
     def serve(self, process: Process, with_sender: WithSender = _of_nobody) -> Operation[None]:
-        """Gives batches to `process`, which moves the position through them, until `end`."""
+        """Passes batches to `process`, which moves the cursor through them, until it is suspended."""
         self._with_sender = with_sender
         while not self._ends:
             batch = self._next_batch()
@@ -203,11 +209,11 @@ class TopicCursor:
         self._gap = None
         if self._takes and self.at.next == begin:
             yield from self.move(end, self.at.last_append_time)
-            # A client that is made anew would begin before it, where the log may not reach any more by then.
+            # A recreated client would begin before the gap, where retention may have deleted the log by then.
             self.start_reading()
 
     def _serve_one_by_one(self, process: Process, batch: Sequence[LogRecord], error: InvalidEffect) -> Operation[None]:
-        """One record of the batch becomes something that the store does not take: that one is a dead letter."""
+        """Processes the records of a batch one by one: a record whose rows the store refuses becomes a dead letter."""
         if len(batch) > 1:
             for record in batch:
                 if record.offset >= self.at.next:
@@ -237,7 +243,7 @@ class TopicCursor:
         return batch
 
     def _has_closed(self) -> bool:
-        """Whether the stored position names dead letters that are through."""
+        """Whether the stored row names dead letters that are closed by now."""
         return self.at.open != self.dead_letters.open_below(self.at.next)
 
     def _give_back_credits(self) -> None:
@@ -248,7 +254,7 @@ class TopicCursor:
     # -- the position -------------------------------------------------------------------------------------------------
 
     def refusal_of_passed(self, record: LogRecord) -> RefusedRecord | None:
-        """A record before the position is read again only because its dead letter is open, whatever is in it."""
+        """Returns the refusal of a record before the cursor; it is read again only for its open dead letter, whatever it contains."""
         if record.offset >= self.at.next:
             return None
         refused = RefusedRecord([Problem("", "was refused by an earlier reader", "send it again if it is right")])
@@ -262,11 +268,11 @@ class TopicCursor:
         dedupe: Sequence[Put] = (),
         page: str = BETWEEN_RECORDS,
     ) -> Operation[bool]:
-        """Moves the position with all that its records become; False when an event id was counted meanwhile.
+        """Moves the cursor, with the rows of its records, in one transaction; False: another owner has counted an event id since it was read.
 
         Raises:
-            Fenced: A later holder has raised the epoch.
-            InvalidWrite: The store will never take what the records become.
+            Fenced: A later owner has raised the epoch.
+            InvalidWrite: The store will never take the rows of the records.
         """
         seen = self.at
         dead = self.dead_letters.open_below(next_offset)

@@ -1,7 +1,7 @@
-"""Topics whose records become events, followed as the brokers tell of them: what they have grown by is read as well, and the
-one that was made anew instead of the one that is gone.
+"""Follows topics of events as the brokers report them: reads new topic partitions, and a recreated topic instead of the deleted one.
 
-Two watches use it: the one of the events topic and the one of sources' topics.
+The watches of the events topic and of sources use it (`topic_watch.py`). It acquires cursors by raising their epochs; all further writes are
+those of the cursors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidegate_core.shard.events.subscription_index import SubscriptionIndex
 from tidegate_core.writes.fencing import whole
 
 ASK_AGAIN_MS: Final = 60_000
-"""How soon growth of a topic, or one that was made anew, is noticed: one question to the brokers for each topic and holder."""
+"""Interval between questions about a topic; growth and a recreated topic are noticed that late. Each owner asks once for each topic."""
 
 
 class TopicFollower:
@@ -28,10 +28,10 @@ class TopicFollower:
 
     Args:
         host: Shared parts of the partition actor.
-        index: Who listens.
-        requests: Position of the ownership topic partition: its epoch says whether this is the holder still.
-        cursors: Of the actor; those of these topics are added to it and taken out of it.
-        reading: From records to events.
+        index: Subscriptions of the node.
+        requests: Cursor of the ownership topic partition; its epoch tells whether this node still owns it.
+        cursors: Cursors of the actor; those of these topics are added and removed here.
+        reading: Decoder from records to events.
     """
 
     def __init__(
@@ -56,29 +56,29 @@ class TopicFollower:
 
     @property
     def is_idle(self) -> bool:
-        """No position is being taken over or moved."""
+        """Whether no cursor is being acquired or moved."""
         return not self._taking_over and all(ingest.cursor.is_idle for ingest in self._ingests.values())
 
     @property
     def names(self) -> frozenset[str]:
-        """Topics of which something is read."""
+        """Topics of which at least one topic partition is read."""
         return frozenset(name for name, _ in self._ingests)
 
     @property
     def aside(self) -> frozenset[str]:
-        """Those of which something stands aside: it goes on once they are left and followed anew."""
+        """Topics with a suspended cursor; it goes on after the topic is left and followed again."""
         return frozenset(name for (name, _), ingest in self._ingests.items() if ingest.cursor.stands_aside)
 
     def is_due(self, topic: str) -> bool:
-        """Whether the brokers are to be asked about it: at first sight, each minute, and until they have answered."""
+        """Whether the brokers have to be asked about the topic: at first sight, each minute, and until they have answered."""
         return self._host.now - self._asked_at.get(topic, -ASK_AGAIN_MS) >= ASK_AGAIN_MS
 
     def recheck(self, topic: str, *, outlived: str | None) -> bool:
-        """What is read of it may not be there any more: it is to be asked about at once; False when it is no topic of these.
+        """Makes a topic due at once, because it may be gone; False: it is none of these topics.
 
         Args:
-            topic: Its name.
-            outlived: Id of the topic of whose name another one was read: asked until the brokers tell another id.
+            topic: Name of the topic.
+            outlived: Id of a former topic of that name. The topic stays due until the brokers report another id.
         """
         if topic not in self._asked_at and topic not in self.names:
             return False
@@ -89,26 +89,27 @@ class TopicFollower:
         return True
 
     def close(self) -> None:
-        """No further topic partition is taken over; what is read goes on until the actor ends."""
+        """Acquires no further topic partition; cursors go on until the actor ends."""
         self.is_closed = True
 
     def follow(self, topic: str, asked: object, version: int = 0) -> Operation[None]:
-        """Reads those of the topic's partitions that are this holder's, as the brokers have told them.
+        """Reads the topic partitions that belong to this owner.
 
-        Two holders that were told different numbers of them read nothing twice: whose one is depends on the map's number alone.
+        The owner of a topic partition depends on the partition map alone. So two owners read none twice, even if the brokers report
+        different sizes to them.
 
         Args:
-            topic: Its name.
-            asked: What the brokers answered.
-            version: Of the sources as they were before the brokers were asked.
+            topic: Name of the topic.
+            asked: Answer of the brokers.
+            version: Version of the sources before the brokers were asked.
         """
         self._doubted.discard(topic)
         if not isinstance(asked, EndOffsets):
-            return  # No answer: asked again at the next look.
-        # And not once all of it is read: a take-over may take a minute, and the topic grow meanwhile.
+            return  # No answer: the next check asks again.
+        # Not after the take-over: that may take a minute, and the topic may grow in it.
         told_at = self._host.now
         if not asked.offsets:
-            self._asked_at[topic] = told_at  # It is not there.
+            self._asked_at[topic] = told_at  # The topic is missing.
             return
         facts = facts_of(topic, asked)
         if self._is_another(facts) or self._is_there_after_all(facts):
@@ -125,16 +126,16 @@ class TopicFollower:
             self._reading.begins(facts.id, number, version)
             taken.append((yield from self._take_over(facts, number, firsts)))
             self._taking_over = False
-        # Together: what came at one time to several of them is to be counted together as well.
+        # All at once: events that came to several topic partitions at one time are to be counted together.
         for cursor in taken if not self.is_closed else ():
             self._read(cursor)
         outlived, _ = self._outlived.get(topic, ("", 0))
-        # Else they have told of the old one, or there is doubt again: they are asked at the next look.
+        # If the brokers reported the former topic, or a recheck came in between, the next check asks again.
         if outlived != facts.id and topic not in self._doubted:
             self._asked_at[topic] = told_at
 
     def leave(self, topic: str) -> Operation[None]:
-        """Ends what is read of a topic; a batch that is under way comes to its end."""
+        """Stops reading a topic, after the batches in progress."""
         self._asked_at.pop(topic, None)
         self._outlived.pop(topic, None)
         for name, number in sorted(where for where in self._ingests if where[0] == topic):
@@ -149,7 +150,7 @@ class TopicFollower:
         return any(topic.name == facts.name and topic.id != facts.id for topic in read)
 
     def _is_there_after_all(self, facts: TopicFacts) -> bool:
-        """All brokers know of a topic within a minute: it was another one's id that was told late, and nothing of it is read since."""
+        """Whether the former topic is the present one after all. All brokers know a topic within a minute, so the other id was reported late."""
         outlived, since = self._outlived.get(facts.name, ("", 0))
         return outlived == facts.id and self._host.now - since >= ASK_AGAIN_MS
 
@@ -158,7 +159,7 @@ class TopicFollower:
         return range(holding.topic_partition, facts.topic_partitions, holding.topic_partitions)
 
     def _check_holding(self) -> Operation[None]:
-        """A former holder that raised further epochs would only be in the way of the present one."""
+        """Raises Fenced in a former owner: if it raised further epochs, it would obstruct the present owner."""
         found = yield from self._host.read_for_good(Read((self._requests.key,)))
         assert isinstance(found, Items)
         stored = found.found.get(self._requests.key)
@@ -169,7 +170,7 @@ class TopicFollower:
         cursor = TopicCursor(self._host, facts, number, self._host.holding.events_dlq_topic)
         if not (yield from cursor.raise_epoch()):
             raise Fenced(cursor.key)
-        # What lies below the first offsets of all sources is nobody's; the position may be that of sources of long ago.
+        # No source maps records below all first offsets; the cursor may be that of sources of long ago.
         first = min(vector.get(f"{facts.id}/{number}", 0) for vector in firsts)
         if cursor.at.next < first:
             yield from cursor.move(first, cursor.at.last_append_time)
@@ -186,6 +187,6 @@ class TopicFollower:
 
 
 def facts_of(topic: str, ends: EndOffsets) -> TopicFacts:
-    """Returns what the ends of a topic that is there say about it."""
+    """Returns name, id and size of a topic from its end offsets."""
     places = [place.split("/") for place in ends.offsets]
     return TopicFacts(topic, places[0][0], 1 + max(int(number) for _, number in places))

@@ -1,4 +1,4 @@
-"""Serves one topic partition of the requests topic, and runs the loops of the shards that follow from it.
+"""Ownership of one topic partition of the requests topic: its shards are acquired, served and given back.
 
 Called by: the node's partition driver, one `PartitionActor` for each topic partition that the group assigned.
 Authority: the lease row. Only this package raises the epoch of a shard.

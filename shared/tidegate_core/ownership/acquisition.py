@@ -1,4 +1,8 @@
-"""Fences all shards of a holding, and makes what serves them (DESIGN 3). Nothing of any shard is read before all are fenced."""
+"""Fences all shards of a topic partition by raising their epochs, and creates the shard actors that serve them.
+
+The partition actor calls it at each take-over. It writes the lease, the progress row and outage facts of each shard. No other row of any shard
+is read before all shards are fenced.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ from tidegate_core.writes.fencing import acquire_shard, carried_by, outranked, w
 from tidegate_core.writes.message_delivery import progress_of
 
 ACQUIRED_TOGETHER = 16
-"""Acquire transactions under way at once (DESIGN 3)."""
+"""Acquire transactions that run concurrently."""
 
 
 class Acquisition:
@@ -30,14 +34,14 @@ class Acquisition:
 
     Args:
         host: Shared parts of the partition actor.
-        index: The node's event index.
-        requests: The position of the requests, raised.
-        former: Positions under former maps that are still to be carried over.
-        shards: Filled, by number.
-        planes: Likewise.
+        index: Subscription index of the node.
+        requests: Cursor of the requests, with its epoch raised.
+        former: Next offsets of the cursors of former maps.
+        shards: Shard actors by number; filled here.
+        planes: Message schedulers by number; filled here.
 
     Attributes:
-        refusal: Why this process cannot read the rows that there are; None while it can.
+        refusal: Reason why this process cannot read the stored rows; None: it can.
     """
 
     def __init__(
@@ -58,10 +62,10 @@ class Acquisition:
         self._planes = planes
 
     def of_all_shards(self) -> Operation[None]:
-        """Fences them, a few at a time.
+        """Fences all shards, a few at a time.
 
         Raises:
-            Fenced: Another holder, of a later assignment or with a newer map, was there.
+            Fenced: An owner with a later assignment, or with a newer map, has acquired a shard.
         """
         waiting = list(self._host.holding.owned_shards())
         for first in range(0, len(waiting), ACQUIRED_TOGETHER):
@@ -102,14 +106,14 @@ class Acquisition:
             wanted_back = (keys.lease(shard), keys.progress(shard), keys.SCHEMA_KEY)
             answer = yield from self._host.read_for_good(Read(wanted_back))
             assert isinstance(answer, Items)
-            # Who raises the version looks at the leases after it has said so: either it sees this one, or this sees what it said.
+            # A migration writes the version first and reads the leases then. So it sees this lease, or this read sees its version.
             self._read_in(StoreSchema.of(answer.found.get(keys.SCHEMA_KEY)))
             lease, progress = answer.found.get(keys.lease(shard)), answer.found.get(keys.progress(shard))
             if not isinstance(verdict, Refused) and lease is not None and progress is not None:
                 break
             signs = yield from read_signs(self._host, {shard: lease})
         epoch = whole(lease, "epoch")
-        # One read of two items is no snapshot: another holder may have raised both in between.
+        # One read of two items is no snapshot: another owner may have raised both epochs in between.
         if lease["owner"] != holding.owner or whole(progress, "epoch") != epoch:
             raise Fenced(keys.lease(shard))
         if outages and outages[-1].end == now:
@@ -120,7 +124,7 @@ class Acquisition:
         self._shards[shard] = ShardActor(self._host, self._index, plane, shard, epoch, carried_by(lease), watch)
 
     def _read_in(self, schema: StoreSchema) -> None:
-        """Takes in which versions of rows there are."""
+        """Takes the stored versions into account."""
         readable = self._host.holding.readable
         self._host.writes = max(self._host.writes, min(schema.writes, readable.newest))
         self.refusal = schema.refusal(readable) or self.refusal

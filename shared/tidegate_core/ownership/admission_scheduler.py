@@ -1,7 +1,7 @@
-"""Whose waiting jobs are looked at: each schedule has at most one decision under way, whatever asks for another.
+"""Requests admission decisions for waiting jobs; each schedule has at most one in progress.
 
-A look costs a decision, and for a shared limit a read: asked for by every job, run and instant on its own, the looks of a
-few schedules that wait would be all that the shard does.
+A decision costs lane time, and for a shared limit a read. Every job, run and instant of a schedule may request one. Without this bound a few
+schedules with waiting jobs would use up the whole shard.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidegate_core.shard.shard_cache import ShardCache
 
 
 class AdmissionScheduler:
-    """One per shard."""
+    """Decisions in progress by schedule; one per shard."""
 
     def __init__(self, lane: ShardWriter, memory: ShardCache) -> None:
         self._lane = lane
@@ -23,19 +23,19 @@ class AdmissionScheduler:
         self._under_way: dict[str, bool] = {}
 
     def request(self, ref: str) -> None:
-        """Something changed for this schedule's jobs."""
+        """Requests a decision, because something changed for the schedule's jobs."""
         if ref in self._under_way:
-            self._under_way[ref] = True  # It may have been decided before the change.
+            self._under_way[ref] = True  # The decision in progress may not know of the change.
         elif self._memory.has_waiting(ref):
             self._under_way[ref] = False
             self._lane.add(AdmitNext(ref, self._memory, partial(self.decided, ref), cancel=self._cancel))
 
     def _cancel(self, run_id: str) -> None:
-        """A job that waits wants the place of this run. Asked for again until it is gone: that follows from the rows."""
+        """Cancels a run whose place a waiting job takes. The rows make each decision request it again, until the run is gone."""
         self._lane.add(RequestCancel(self._lane.shard, run_id, reason="overlap"))
 
     def decided(self, ref: str, goes_on: bool) -> None:
-        """What was under way is in the store; `goes_on` when there is more to decide."""
+        """Called once the decision is stored; `goes_on`: the schedule has more jobs to decide."""
         changed = self._under_way.pop(ref, False)
         if goes_on or changed:
             self.request(ref)

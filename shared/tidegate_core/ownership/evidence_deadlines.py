@@ -1,6 +1,7 @@
-"""Deadlines of evidence, and ticks: each waits until all that could still come before it is counted (SEMANTICS 6.2, 6.5).
+"""Deadlines of evidence, and ticks: each waits until every earlier event is counted, or is in the inbox.
 
-Each namespace by itself: a source of one that is not read holds up no other.
+The shard actor hands over due timer rows of kind `E`, and the shard's low watermarks report events that wait for their turn. Namespaces wait
+separately: if a source of one is not read, the others go on. The decisions that follow write; this module does not.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from tidegate_core.shard.shard_cache import ShardCache
 Each = TypeVar("Each")
 
 APART_MS_MAX = 30_000
-"""Of several that find out for one namespace the next one begins no later."""
+"""Longest interval between the starts of two waits for one namespace."""
 
 
 class Deadlines:
-    """Those of one shard that are due, and events that are to be counted behind one.
+    """Due deadlines of one shard, and events that are counted after one.
 
     Args:
         host: Shared parts of the partition actor.
-        shard: Its number.
-        lane: Decides on them.
-        inbox: What is there before a deadline is decided before it.
-        memory: Of the shard.
+        shard: Number of the shard.
+        lane: Lane for the decisions.
+        inbox: Inbox of the shard; events in it are counted before a later deadline.
+        memory: Cache of the shard.
     """
 
     def __init__(self, host: ActorContext, shard: int, lane: ShardWriter, inbox: Inbox, memory: ShardCache) -> None:
@@ -48,9 +49,9 @@ class Deadlines:
         memory.settled.connect(lambda namespace: host.start_safely("settle", namespace, self._settle(namespace)))
 
     def take(self, rows: Sequence[TimerRow]) -> None:
-        """Takes timer rows of kind `E` that are due.
+        """Takes due timer rows of kind `E`.
 
-        Of a backlog, which one decision has no room for, the rest has its turn at once: what could come before it is counted.
+        If one decision has no room for a whole backlog, the rest follows at once: every earlier event is counted by then.
         """
         now = self._host.now
         past = now - CLOCK_OFF_MS_MAX
@@ -70,10 +71,10 @@ class Deadlines:
         return True
 
     def _expire(self, rows: Sequence[TimerRow], through: Instant) -> Operation[None]:
-        """A time-out that something in the log could still prevent waits until that was counted.
+        """Decides deadlines once every event that could still prevent them is counted.
 
-        It is judged by the broker's clock; when this node's is ahead, what is appended now may still be in time. Of what is
-        overdue nothing may: after an outage many are, one behind the other.
+        A deadline is compared with the broker's clock. If this node's clock is ahead, an event that is appended now may still be in time. No new
+        event is in time for an overdue deadline; after an outage there are many.
         """
         ahead: Duration = through + CLOCK_OFF_MS_MAX - self._host.now
         if ahead > 0:
@@ -83,10 +84,10 @@ class Deadlines:
             self._lane.add(deadline_decision(row, unread, through, self._memory))
 
     def _settle(self, namespace: str) -> Operation[None]:
-        """Finds out for those whose events wait, and for whom nobody does, or up to an earlier instant only.
+        """Waits for the watermark of schedules whose events wait, unless another wait covers them up to the same instant.
 
-        Beside those that are under way, and not behind them: where something is unread they take five minutes, and the next would take as
-        long. The more there are, the later the next one begins.
+        Waits run concurrently. If a topic is unread, one takes five minutes, and in sequence the next would take five more. The more waits run, the
+        later the next one begins.
         """
         while self._memory.settled.is_to_begin(namespace):
             apart = min(CLOCK_OFF_MS_MAX << self._under_way[namespace], APART_MS_MAX)
@@ -104,14 +105,14 @@ class Deadlines:
             yield from self._settled(refs, through)
         except Fenced:
             raise
-        except Exception as error:  # noqa: BLE001 - they are counted in the order in which they are there
+        except Exception as error:  # noqa: BLE001 - the events are counted all the same, in the order in which they are there
             self._host.failed("settle", str(self._shard), error)
             self._count(refs, through, ("what could not be looked at",))
         finally:
             self._under_way[namespace] -= 1
 
     def _settled(self, refs: Sequence[str], through: Instant) -> Operation[tuple[str, ...]]:
-        """Waits until all of these schedules that was appended by then lies in the inbox; what waits there is counted next."""
+        """Waits until all events of these schedules that were appended by that instant are in the inbox, then has them counted."""
         unread = yield from wait_for_watermark(self._host, self._shard, refs, through)
         yield from self._inbox.check()
         self._count(refs, through, unread)

@@ -1,4 +1,8 @@
-"""A shard's inbox: what ingest of any node put there is read, handed to whoever deals with it, and removed (DESIGN 7)."""
+"""A shard's inbox: reads the rows that ingest on any node wrote, hands them to their handlers, and removes them afterwards.
+
+The shard actor runs it and wakes it. Messages go to the message scheduler, all other rows become work of the lane. This module itself deletes
+only rows of requests, after it has published their receipts. A crash in between repeats the receipt.
+"""
 
 from __future__ import annotations
 
@@ -27,24 +31,22 @@ from tidegate_core.shard.shard_cache import ShardCache
 CLUSTER_OBJECTS: Final[dict[str, ClusterObjectKind[Any]]] = {kind.name: kind for kind in (SCOPE_SUSPENSIONS, SOURCES)}
 """All kinds of cluster objects by the name in their requests' `CLUSTER_OBJECT`."""
 ROWS_READ_AGAIN_PER_MS = 10
-"""All of the inbox is read at each look, what is known already included: fewer are read again at once, of more first half is dealt
-with.
-"""
+"""Each read returns the whole inbox, known rows included. So the pause before the next read grows with the known rows, until half are done."""
 ROWS_DEALT_WITH_PER_MS = 1
-"""Then it is read again all the same: what comes is dealt with by others than what is there, or nothing gets on."""
+"""Rows per millisecond of the longest pause. After it the inbox is read even if few rows are done: new rows may have other handlers."""
 
 LEFT_ROWS_READ_AGAIN_PER_MS = 1
 LEFT_ROWS_PAUSE_MS_MAX = 1_000
-"""A minute's rows that nobody deals with would be read at each poke: up to so much later for all others, until the wide suspend is over, or
-what requests stand aside for is known.
+"""The same for deferred rows, which wait for the end of a scope suspension or for end offsets. Each read returns them, too, and there may be a
+minute's worth. So new rows wait up to this long.
 """
 
 
 class Inbox:
-    """One per shard.
+    """The rows of one shard's inbox, from their read to their removal.
 
     Attributes:
-        has_been_read: All that a predecessor left here has been handed on.
+        has_been_read: Whether all rows that were there at the take-over are handed on.
     """
 
     def __init__(self, lane: ShardWriter, memory: ShardCache, plane: MessageScheduler) -> None:
@@ -52,7 +54,7 @@ class Inbox:
         self._host = lane.host
         self._memory = memory
         self._plane = plane
-        self._poked = Signal(f"inbox {lane.shard}")
+        self._woken = Signal(f"inbox {lane.shard}")
         self._roll_outs = {name: kind.roll_out(lane) for name, kind in CLUSTER_OBJECTS.items()}
         self._reads = 0
         self._put_off: set[Key] = set()
@@ -60,28 +62,27 @@ class Inbox:
         self.has_been_read = False
 
     def wake(self) -> None:
-        """There may be something new."""
-        self._host.operations.raise_(self._poked)
+        """Has the inbox read soon."""
+        self._host.operations.raise_(self._woken)
 
-    def forget_what_is_gone(self) -> None:
-        """Rows that were removed are kept in mind for looks that are under way: these may have read them before."""
+    def forget_removed_rows(self) -> None:
+        """Forgets removed rows, unless a read is in progress: it may return rows that were removed after it began."""
         if not self._reads:
             self._memory.inbox_gone.clear()
 
     def close(self) -> None:
-        """What is not read yet is the successor's."""
+        """Reads nothing more; the next owner reads the rest."""
         self._closed = True
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def hand_messages(self) -> Operation[None]:
-        """Reads the messages that lie here and hands them on; in front of the delivery plane's recovery.
+        """Reads the messages in the inbox and hands them on, before the message scheduler recovers.
 
-        What a predecessor wrote of them waits for them. The plane sends long before the first look has an end: with them in
-        hand it deals with them from its first moment, and a hand-over knows what is left. Later on as well, before rows are loaded
-        that a holder under another map wrote.
+        The scheduler sends long before the first read of the whole inbox ends. With the messages at hand it handles them from its start, a former
+        owner's rows for them find them, and a hand-over knows the rest. Called again before rows are loaded that an owner under another map wrote.
         """
-        self.forget_what_is_gone()
+        self.forget_removed_rows()
         self._reads += 1
         items = yield from self._lane.read_range(*keys.prefix_range(keys.INBOX_PREFIX))
         self._reads -= 1
@@ -92,20 +93,20 @@ class Inbox:
         self._hand(list(fresh.values()))
 
     def serve(self) -> Operation[None]:
-        """Looks whenever it is poked; the first look is recovery's."""
+        """Reads the inbox at each wake-up; the first read completes the recovery."""
         while not self._closed:
             yield from self.check()
-            yield self._poked
-            yield from self._until_half_is_done()
+            yield self._woken
+            yield from self._wait_until_half_is_done()
 
-    def _until_half_is_done(self) -> Operation[None]:
-        """What nobody deals with for now is read each time as well; nobody waits until it is dealt with."""
+    def _wait_until_half_is_done(self) -> Operation[None]:
+        """Pauses until half of the known rows are done. Deferred rows add a pause, but the pause does not wait until they are done."""
         if left := self._left:
             yield from self._host.sleep(min(left // LEFT_ROWS_READ_AGAIN_PER_MS, LEFT_ROWS_PAUSE_MS_MAX))
-        known = self._being_dealt_with
+        known = self._in_progress
         latest = self._host.now + known // ROWS_DEALT_WITH_PER_MS
         pause = known // ROWS_READ_AGAIN_PER_MS
-        while pause and 2 * self._being_dealt_with > known and self._host.now < latest and not self._closed:
+        while pause and 2 * self._in_progress > known and self._host.now < latest and not self._closed:
             yield from self._host.sleep(pause)
 
     @property
@@ -113,21 +114,21 @@ class Inbox:
         return len(self._memory.left_rows) + self._lane.standing_aside
 
     @property
-    def _being_dealt_with(self) -> int:
-        # What resumes a schedule by itself stands aside without a row here.
+    def _in_progress(self) -> int:
+        # A timed resume can be deferred, and has no row in the inbox.
         return max(0, len(self._memory.inbox) - self._left)
 
     def check(self) -> Operation[None]:
-        """Reads all that is here, and hands on what is new."""
-        self.forget_what_is_gone()
+        """Reads the whole inbox and hands on the new rows."""
+        self.forget_removed_rows()
         self._reads += 1
         items = yield from self._lane.read_range(*keys.prefix_range(keys.INBOX_PREFIX))
         self._reads -= 1
         fresh: list[tuple[Key, InboxRow]] = []
         for item in items:
             key = Key(str(item["pk"]), str(item["sk"]))
-            # What was deleted since this read began is among the gone. What was deleted before, and is there, was put there again: a run
-            # that comes back is lost a second time.
+            # `inbox_gone` has the rows that were removed since this read began. A row that was removed earlier and is there was written again:
+            # for example, a run that came back is lost a second time.
             if key not in self._memory.inbox and key not in self._memory.inbox_gone:
                 row = from_item(InboxRow, item)
                 self._memory.inbox[key] = row
@@ -137,30 +138,29 @@ class Inbox:
         self.has_been_read = True
 
     def count(self, refs: Collection[str]) -> None:
-        """Counts the events that lie here of schedules, `<ns>/<name>`: all of each together, in the order of their append times; and behind
-        them what tells that an upstream is gone.
+        """Counts the events in the inbox of these schedules, `<ns>/<name>`; then handles rows that report a deleted upstream.
+
+        All events of a schedule are counted together, in the order of their append times.
         """
         if not refs:
             return
         inbox = [(key, row) for key, row in self._memory.inbox.items() if _schedule_of(row) in refs]
         behind = {key for key, _ in inbox} & self._put_off
         self._put_off -= behind
-        for work in self._countings(
-            [(key, row) for key, row in inbox if row.kind == keys.EVENTS_INBOX or key in behind]
-        ):
+        for work in self._counting_work([(key, row) for key, row in inbox if row.kind == keys.EVENTS_INBOX or key in behind]):
             self._lane.add(work)
 
-    def look_at_what_was_left(self) -> None:
-        """The lease carries another version of the wide controls: what it does not cover any more is counted, in front of what came later."""
+    def count_resumed_rows(self) -> None:
+        """Counts deferred rows that the present suspensions no longer cover, before later rows. Called when the lease carries a new version."""
         controls, inbox = self._lane.controls, self._memory.inbox
         left = self._memory.left_rows
         going_on = [key for key in left if not controls.covers(inbox[key].namespace)]
-        self._lane.add_first(*self._countings([(key, inbox[key]) for key in left.take(going_on)]))
+        self._lane.add_first(*self._counting_work([(key, inbox[key]) for key in left.take(going_on)]))
 
-    def clear_what_was_left(self) -> None:
-        """The wide controls were read, and are known: what is too old for any other ones goes."""
+    def count_outdated_rows(self) -> None:
+        """Handles deferred rows that are too old for a resume that is still unknown here. Called after each read of the suspensions."""
         old = self._memory.left_rows.take_old(self._lane.controls.version)
-        for work in self._countings([(key, self._memory.inbox[key]) for key in old]):
+        for work in self._counting_work([(key, self._memory.inbox[key]) for key in old]):
             self._lane.add(work)
 
     def _route(self, fresh: list[tuple[Key, InboxRow]]) -> None:
@@ -168,22 +168,22 @@ class Inbox:
         requests = sorted((row for _, row in fresh if row.kind == keys.REQUEST_INBOX), key=lambda row: row.origin)
         for row in requests:
             self._lane.add(self._application_of(row))
-        for work in self._countings(fresh):
+        for work in self._counting_work(fresh):
             self._lane.add(work)
 
-    def _countings(self, rows: Sequence[tuple[Key, InboxRow]]) -> list[Work]:
-        """Returns what counts the events of some rows, and then takes out what is gone."""
+    def _counting_work(self, rows: Sequence[tuple[Key, InboxRow]]) -> list[Work]:
+        """Returns the work that counts the events of some rows, and then the work for deleted upstreams."""
         events: dict[str, list[tuple[Key, InboxRow]]] = {}
         for key, row in rows:
             if row.kind == keys.EVENTS_INBOX:
                 events.setdefault(_schedule_of(row), []).append((key, row))
         memory = self._memory
         works: list[Work] = [each for ref, heard in events.items() for each in batch_decisions(ref, heard, memory)]
-        # Behind the ends of runs from before, which were there first: their rows are read after these.
+        # After the ends of earlier runs. Those were written first, although their rows sort after these.
         for row in (row for _, row in rows if row.kind == keys.UPSTREAM_DELETED_INBOX):
             try:
                 works.append(self._upstream_gone(row))
-            except Exception as error:  # noqa: BLE001 - whatever shape a newer release gave it; it stays for who can read it
+            except Exception as error:  # noqa: BLE001 - a newer release may have written it; it stays for an owner that can read it
                 self._host.failed("upstream_gone", row.origin, error)
         return works
 
@@ -217,7 +217,7 @@ class Inbox:
     # -- removing -----------------------------------------------------------------------------------------------------
 
     def announce(self, row: InboxRow, receipt: str) -> None:
-        """Publishes a stored receipt; only then the inbox row goes, so that a crash in between repeats the receipt."""
+        """Publishes a stored receipt, then removes the inbox row; a crash in between repeats the receipt."""
         self._host.start_safely("inbox_done", row.origin, self._announce(row, receipt))
 
     def _announce(self, row: InboxRow, receipt: str) -> Operation[None]:
@@ -232,7 +232,7 @@ class Inbox:
         self._host.start_safely("inbox_done", row.origin, self._remove(row))
 
     def _remove(self, row: InboxRow) -> Operation[None]:
-        # Whoever removes it: its answer was stored under the lease, and is published where somebody waits for it.
+        # Unconditional: the receipt is stored under the lease and published, so a former owner may remove the row, too.
         key = row.key(self._lane.shard)
         yield from self._host.write_for_good(Batch("inbox_done", (Delete(key),)))
         self._memory.inbox_row_gone(key)

@@ -1,11 +1,19 @@
-"""All that the holder of one ownership topic partition does, in the order that keeps it safe (DESIGN 3).
+"""The actor of one ownership topic partition: it acquires the shards that follow from it, serves them, and gives them back.
 
-Raise the epochs of the positions, have those of former maps carry this one (`former_maps`), then fence the shards
-(`acquisition`), then prove membership, then read, then serve. Any other order loses creates, or lets a process that stood still
-since it was assigned something answer requests beside the rightful holder, who sends on until it meets the fence. Others go by
-the map that a position carries: where that is an older one, membership is proven before it is raised as well. Being fenced
-ends everything at once; whoever is still a member then proves it and starts again from the first step, because a late raise by
-the former holder would otherwise fence the rightful one for ever (protocol H7).
+The node's partition driver steps it with inputs and carries out the effects that it returns. A take-over has a fixed order:
+
+1. raise the epoch of the request cursor, and wait until the cursors of former partition maps carry the present map (`map_transition`);
+2. fence the shards (`acquisition`);
+3. prove membership of the group;
+4. recover the shards from their rows;
+5. read topics and serve.
+
+Any other order loses creates. It could also let a process that was frozen since its assignment answer requests concurrently with the present
+owner, which keeps sending until it meets the fence. Other nodes follow the map that a cursor carries. So if the cursor carries an older map,
+the actor proves membership before it raises the epoch, too.
+
+A fenced actor ends all its work at once. If it is still a member of the group, it proves that and starts again at step 1. Otherwise a late
+raise by a former owner would lock out the present owner for ever. The actor writes the epoch of the request cursor; its parts write the rest.
 """
 
 from __future__ import annotations
@@ -53,24 +61,24 @@ from tidegate_core.shard.map_transition import await_former_positions
 from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
 
 REACQUIRE_PAUSE_MS = 500
-"""First pause before a fenced holder that is still a member starts again; jittered by its identity."""
+"""Pause before a fenced owner that is still a member starts again; jittered by its identity."""
 PROVE_AGAIN_MS = 1_000
 ASK_AGAIN_MS = 1_000
-"""Brokers where the log ends; until they tell each create costs a look-up."""
+"""Interval between questions for the end of the request log. Until the brokers answer, each create costs a look-up."""
 OUTDATED_PAUSE_MS = 5_000
-"""`tidegate migrate` takes its word back where it finds a node in its way; else the process ends within this."""
+"""Pause before the next try. In it `tidegate migrate` takes the new version back if this node obstructs it, or the process ends."""
 
 
 class Outdated(Exception):
-    """The store is written in a version that this process cannot read; nothing of it was read yet."""
+    """The store's rows have a version that this process cannot read; it has read none of them."""
 
 
 class PartitionActor:
     """Drives the shards and cursors of one ownership topic partition.
 
     Args:
-        holding: Who holds what.
-        index: The node's event index, shared by its partition actors.
+        holding: Assignment of the topic partition.
+        index: Subscription index of the node; all its partition actors share it.
     """
 
     def __init__(self, holding: Assignment, index: SubscriptionIndex) -> None:
@@ -91,11 +99,11 @@ class PartitionActor:
     # -- the driver's side --------------------------------------------------------------------------------------------
 
     def step(self, now: int, incoming: Input) -> list[EffectRequest]:
-        """Takes one input and returns what is to be carried out.
+        """Takes one input and returns the effects to carry out.
 
         Args:
-            now: The driver's checked clock, milliseconds since the epoch; an earlier one than before counts as before.
-            incoming: What happened.
+            now: Driver's checked clock, milliseconds since the epoch; if it goes back, the former value counts.
+            incoming: The input.
         """
         self._host.now = max(self._host.now, now)
         self._look_for_silence()
@@ -108,47 +116,47 @@ class PartitionActor:
         return asked
 
     def next_wake(self) -> int | None:
-        """When `Tick` is due at the latest."""
+        """Returns the instant at which `Tick` is due at the latest."""
         return self._host.next_wake()
 
     def next_due(self) -> int | None:
-        """When something is due that is known by now: a driver that loses nothing may pass over all ticks before it.
+        """Returns the earliest due instant in memory. A driver of simulated time may skip all ticks before it.
 
-        Rows that are not in memory yet are not known: they are read when one of these ticks comes near them.
+        Rows outside memory do not count: a tick shortly before their instant reads them.
         """
         known = [self._host.next_due(), *(shard.memory.next_due() for shard in self.shards.values())]
         return min((each for each in known if each is not None), default=None)
 
     def vouch(self, now: int) -> None:
-        """Up to now the store would have answered, and nobody stood still: a driver of invented time passed over it."""
+        """Records that the store was reachable up to now: a driver of simulated time skipped the time in between."""
         self._host.store_seen = max(self._host.store_seen, now)
 
     @property
     def writes(self) -> int:
-        """Version in which its rows are written."""
+        """Version in which the actor writes rows."""
         return self._host.writes
 
     @property
     def has_ended(self) -> bool:
-        """Nothing will come of this actor any more."""
+        """Whether the actor will emit nothing more."""
         return self._host.ended
 
     def awaits(self, token: int) -> bool:
-        """Whether what was asked under this number is of its present life: what was fenced must not go on, and may wait for its turn long after."""
+        """Whether the effect with this token belongs to the present life. Effects of a fenced life may wait long for their turn, and must not run."""
         return self._host.operations.awaits(token)
 
     def served_until(self, now: int) -> int | None:
-        """Returns up to when what is held here was certainly served: the node's sign of life for it. None: no newer one.
+        """Returns the instant up to which all shards were certainly served, for the node's heartbeat row; None: unknown.
 
-        No later than the store's last answer: an owner that waits for it serves nobody, however alive it is. None before all shards
-        are acquired: those that are not may name this very process, which held them before, and it would speak for them as well.
+        It is at most the store's last answer: an owner that waits for the store serves no shard. It is None before all shards are acquired. The
+        lease of the others may still name this process from an earlier ownership, and the heartbeat would count for them, too.
         """
         if not self.shards or len(self.shards) < len(self.holding.owned_shards()):
             return None
         return min(self._host.store_seen, *(shard.outages.complete_until(now) for shard in self.shards.values()))
 
     def _look_for_silence(self) -> None:
-        """Before anything that this input leads to: the store did not answer for long, or this process stood still."""
+        """Records an outage before the input takes effect, if the store did not answer for long or the process was frozen."""
         since = self._host.store_seen
         if self._host.now - since >= OUTAGE_GRACE_MS:
             for shard in self.shards.values():
@@ -190,7 +198,7 @@ class PartitionActor:
         if arrived.topic_id == cursor.topic.id:
             cursor.offer(arrived.records)
             return
-        # The same name and offsets that fit, and yet none of what this position is about: it stays where it is.
+        # The topic was recreated: name and offsets fit, but the cursor belongs to the former topic. So it does not move.
         self._host.emit(StopReading(topic, topic_partition))
         self._host.note(
             "topic_made_anew", topic=topic, topic_partition=topic_partition, offset=arrived.records[0].offset
@@ -230,11 +238,11 @@ class PartitionActor:
         if not (yield from self._is_member()) or self._draining:
             return
         log_end = yield from self._read_log_end(requests)
-        # After the fence: what is read here is at least what any lease carries.
+        # Read after the fence, so that the version is at least the one in each lease.
         yield from self._suspensions.read()
         yield from self._recover_all()
         if any(shard.is_draining for shard in self.shards.values()):
-            return  # None of those that were not recovered by then has begun anything.
+            return  # A shard that was not recovered before the drain has begun nothing.
         ingest = RequestIngest(requests, self.planes, log_end)
         self._host.operations.start(ingest.serve())
         if log_end is None:
@@ -249,7 +257,7 @@ class PartitionActor:
 
     def _watch_topics(self, requests: TopicCursor) -> None:
         if self._draining:
-            return  # It has closed what there was to close: these would take positions over, in the successor's way.
+            return  # The drain has closed all watches. New ones would acquire cursors and obstruct the next owner.
         self._events = EventsWatch(self._host, self._index, requests, self._cursors)
         self._sources = SourceWatch(self._host, self._index, requests, self._cursors, self._read_sources)
         self._source_list = ClusterObjectWatch(self._host, SOURCES, self._sources.follow)
@@ -271,13 +279,14 @@ class PartitionActor:
         return ClusterObjectWatch(self._host, SCOPE_SUSPENSIONS, tell_shards)
 
     def _raise_position(self) -> Operation[TopicCursor | None]:
-        """First of all: from here on no former holder moves the position of the requests. None where it carries an older map, and is another's.
+        """Raises the epoch of the request cursor: no former owner can move it from here on. None: this node lost the topic partition.
 
-        Once it carries this map, others take the shards that have followed from it. Raised by who has lost it, unheard, they would do so beside
-        whoever has it now, is a member, and goes by the older map.
+        A cursor with an older map belongs to another node if this node is no member. Once the cursor carries the present map, other nodes
+        acquire shards by that map. If a former owner raised it, they would do so concurrently with the present owner, which still follows the
+        older map.
 
-        Those of events come once shards are served (`TopicFollower`): what a former holder still hands out of them lies in inboxes,
-        of any shards, and is found there.
+        Cursors of events follow when the shards are served (`TopicFollower`). Events that a former owner still hands out lie in inboxes, where
+        the owners of their shards find them.
         """
         holding = self.holding
         requests = TopicCursor(
@@ -291,8 +300,9 @@ class PartitionActor:
         return requests
 
     def _read_log_end(self, requests: TopicCursor) -> Operation[int | None]:
-        """Returns where the log of requests ends; None while the brokers tell of its topic, and not of this topic partition of it, by
-        which that has grown. In one that is gone nothing more is read.
+        """Returns the end offset of the request log; 0 if the topic is gone, because nothing more is read from it.
+
+        None: the brokers know the topic, but do not yet know this topic partition, by which it has grown.
         """
         told = yield from self._host.read_for_good(ReadEndOffsets(requests.topic.name))
         assert isinstance(told, EndOffsets)
@@ -314,9 +324,9 @@ class PartitionActor:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _drain(self) -> Operation[None]:
-        """Finish what is under way, checkpoint, say so; what is not finished in time is the successor's to finish."""
+        """Finishes the work in progress, stores checkpoints and reports. The next owner does all that is not finished in time."""
         self._draining = True
-        # Reading, and taking over, go on for these: only the position of their create lets them go out.
+        # Some messages may be sent only after the cursor has passed their create, so reading goes on for them.
         yield from self._host.wait_while(lambda: any(plane.waits_for_the_log for plane in self.planes.values()))
         for plane in self.planes.values():
             plane.stop_sending()
@@ -327,9 +337,9 @@ class PartitionActor:
         self._stop_reading()
         for cursor in self._cursors.values():
             cursor.stop_accepting()
-        # Messages wait for the position of their create: while one does, no checkpoint passes what was sent behind it.
+        # While a message waits for the cursor to pass its create, no checkpoint passes the messages that were sent after it.
         yield from self._host.wait_while(lambda: not all(each.is_idle for each in self._in_flight()))
-        # Planes send as soon as they are recovered, and a shard takes work as soon as it is, long before all shards are.
+        # A message scheduler sends, and a shard works, as soon as it is recovered; that can be long before all shards are.
         planes, shards = self.planes.values(), self.shards.values()
         yield from run_concurrently(
             self._host, [*(plane.drain() for plane in planes), *(shard.drain() for shard in shards)]
@@ -341,7 +351,7 @@ class PartitionActor:
         return [*([] if self._requests is None else [self._requests]), *self._watches()]
 
     def _fall(self, fenced: Fenced) -> None:
-        """A newer epoch exists: nothing of this life may go on."""
+        """A newer epoch exists: ends all work of this life."""
         self._host.note("fenced", topic_partition=self.holding.topic_partition, pk=fenced.key.pk, sk=fenced.key.sk)
         self._start_again(REACQUIRE_PAUSE_MS)
 
@@ -366,7 +376,7 @@ class PartitionActor:
             yield from self._live()
 
     def _is_member(self) -> Operation[bool]:
-        """Asks until the group says whether this is still ours; when it is not, this actor ends."""
+        """Asks the group until it answers whether this node still owns the topic partition; if not, the actor ends."""
         while True:
             membership = yield ProveMembership(self.holding.topic_partition)
             assert isinstance(membership, Membership)

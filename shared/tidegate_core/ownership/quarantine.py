@@ -1,7 +1,7 @@
-"""Work that cannot be done as things are: told, set aside, tried again at a bounded pace; what stands behind it goes on.
+"""Work that failed: it is reported, set aside and tried again at a bounded rate, while later work goes on.
 
-Whatever is wrong with one schedule, run or request (a bug, an item that outgrew the store) must stop neither its shard nor
-the process, and must never be silent.
+A fault of one schedule, run or request, such as a bug or an item that outgrew the store, must stop neither its shard nor the process. It must
+never be silent. The shard writer hands over work that it dropped. `RefuseRequest` writes the receipt of a request that failed.
 """
 
 from __future__ import annotations
@@ -40,30 +40,32 @@ from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 TRY_AGAIN_MS = 10 * 60_000
-"""Longer than a roll-out of a corrected version may have to wait, and a line in the log every ten minutes is enough."""
+"""Interval between tries. A corrected release may wait that long, and one log line in ten minutes is enough."""
 
 
 class Quarantine:
-    """One per shard."""
+    """The policy for each kind of failed work; one per shard."""
 
-    def __init__(self, lane: ShardWriter, memory: ShardCache, waiting: AdmissionScheduler, attempts: Attempts) -> None:
+    def __init__(
+        self, lane: ShardWriter, memory: ShardCache, admission: AdmissionScheduler, attempts: Attempts
+    ) -> None:
         self._lane = lane
         self._host = lane.host
         self._memory = memory
-        self._waiting = waiting
+        self._admission = admission
         self._attempts = attempts
 
     def take(self, work: Work, error: Exception) -> None:
-        """Takes what the lane has dropped."""
+        """Takes work that the lane has dropped because of an error."""
         match work:
             case MatchEvents(rows=rows) if len(rows) > 1:
-                self._lane.add_first(*(replace(work, rows=(row,)) for row in rows))  # One of them is to blame.
+                self._lane.add_first(*(replace(work, rows=(row,)) for row in rows))  # One of the rows causes the error.
                 return
             case AdmitNext(most=most) if most > 1:
                 self._lane.add_first(replace(work, most=1))
                 return
             case EndSuspendedWork(told=told) | FinishSuspensions(told=told):
-                told(error)  # Whoever waits for it says so: a control that comes meanwhile must not wait for this one.
+                told(error)  # The waiting operation reports it: a later suspension must not wait for this one.
                 return
             case _:
                 pass
@@ -72,13 +74,13 @@ class Quarantine:
             case AdmitNext(ref, looked_at=looked_at):
                 self._set_aside(ref, looked_at)
             case ResumeWhenDue() | RemoveUpstream():
-                self._later(work)  # Nobody waits for its answer.
+                self._later(work)  # No sender waits for an answer.
             case ApplyRequest():
                 self._lane.add_first(RefuseRequest(work, error, self._owes))
             case CheckRun() | FireSchedule() | ExpireEvidence() | LatchTicks():
                 pass  # The sweep brings it again.
             case MarkLost() | RequestCancel():
-                # Whoever asks for it asks again for as long as it is so: by then the program may be found, or its place not wanted.
+                # The requester asks again while the reason lasts. By then the program may be found, or its place no longer needed.
                 pass
             case (
                 MarkSubmitted(run_id=run_id)
@@ -86,10 +88,10 @@ class Quarantine:
                 | AttemptEnded(run_id=run_id)
                 | RescheduleAttempt(run_id=run_id)
             ):
-                # What the launcher said is stale by then: it is asked again.
+                # The launcher's answer is stale by then, so the launcher is asked again.
                 self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._attempts.adopt, run_id))
             case PlaceRecord(source=source, summons=Key() as summons):
-                source.summoned.given_up(summons)  # The sweep of what stands brings it again.
+                source.summoned.given_up(summons)  # The repair sweep brings it again.
             case _:
                 self._later(work)
 
@@ -97,32 +99,32 @@ class Quarantine:
         self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._lane.add, work))
 
     def _owes(self, request: ApplyRequest) -> None:
-        """Has a request whose answer is stored brought to its end. Until then what was read of the answer serves no repeat, which does it sooner."""
+        """Tries a request again that is done in part. Its cached receipt is dropped: a repeat of the request then completes it sooner."""
         self._lane.view.forget([request.receipt_key(self._lane.shard)])
         self._later(request)
 
     def _set_aside(self, ref: str, looked_at: Sequence[str]) -> None:
-        """A waiting job of the schedule cannot be decided on: the others have their turn. It is the first, unless it is known which."""
+        """Sets aside the waiting jobs whose decision failed; if they are not known, the first one. The others go on."""
         for job_id in looked_at or self._memory.waiting(ref)[:1]:
             self._memory.set_aside(job_id)
             self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._take_back, ref, job_id))
-        self._waiting.decided(ref, goes_on=True)
+        self._admission.decided(ref, goes_on=True)
 
     def _take_back(self, ref: str, job_id: str) -> None:
         self._memory.take_back(job_id)
-        self._waiting.request(ref)
+        self._admission.request(ref)
 
 
 @dataclass(frozen=True, slots=True)
 class RefuseRequest:
-    """Tells who waits for the answer to a request that cannot be applied, unless something was done already: that has to be brought to its end.
+    """Rejects a request that could not be applied. If a part of it is done already, `owes` is called instead, to complete it.
 
-    Under the lease, as every answer: a former owner that failed at it must not say `rejected` of what its successor has applied.
+    Like every receipt it is written under the lease: a former owner that failed must not reject a request that its successor has applied.
 
     Attributes:
-        request: What could not be applied.
-        error: Why.
-        owes: Called where something was done already.
+        request: Request that failed.
+        error: Reason of the failure.
+        owes: Called if a part of the request is done.
     """
 
     request: ApplyRequest

@@ -1,8 +1,8 @@
-"""All that one shard decides in the run plane, without I/O: the node drives it with real answers, the simulator with invented ones.
+"""The actor of one shard: it recovers the shard from its rows, runs its loops, and reacts to each row that the shard writes.
 
-What is kept in memory and what is to be done next both follow from rows: `_written` is called with each row that a
-transaction has written, and recovery begins from each row that it reads. So a successor goes on from the rows where a
-predecessor stopped.
+The partition actor creates it at a take-over and passes wake-ups on. It has no I/O of its own: the node answers its effects, and in tests the
+simulator does. Memory and next steps both follow from rows: `_written` gets each row of a committed transaction, and recovery reads all open
+rows. So the next owner goes on where this one stopped. The parts that it connects write; the actor itself writes nothing.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from tidegate_core.ownership.admission_scheduler import AdmissionScheduler
 from tidegate_core.ownership.evidence_deadlines import Deadlines
 from tidegate_core.ownership.inbox import Inbox
 from tidegate_core.ownership.quarantine import Quarantine
-from tidegate_core.ownership.repair.repair_sweep import RepairSweep
-from tidegate_core.ownership.repair.timer_repair import TimerSweep
+from tidegate_core.ownership.repair.repair_sweep import RepairSweep, TimerSweep
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import ReadRange, WakeUp
 from tidegate_core.rows.item_codec import from_item
@@ -44,25 +43,25 @@ from tidegate_core.writes.fencing import Carried
 from tidegate_core.writes.limit_permits import homes_of
 
 TIMER_WINDOW_MS = 5 * 60_000
-"""How far ahead timer rows are held in memory; they are read again, from the beginning, at half of it."""
+"""How far ahead timer rows are kept in memory. After half of it they are read again, from the first row."""
 SWEEP_MS = 10_000
-"""A lost poke costs at most this (DESIGN 4)."""
+"""Interval between sweeps: a lost wake-up costs at most this latency."""
 WRITER_CHECK_MS = 5
 WRITER_PATIENCE_MS = 1_000
-"""A drain has 2.5 s; with the lane still at work its transaction and another one would conflict, and one be tried again."""
+"""How long a decision outside the lane waits for the lane to become idle. Their transactions would conflict; a drain has 2.5 s in total."""
 
 
 class ShardActor:
-    """The run plane of one shard, from its fence on.
+    """One fenced shard, without the delivery of its messages (`MessageScheduler`).
 
     Args:
         host: Shared parts of the partition actor.
-        index: The node's event index.
-        plane: The shard's delivery plane, for messages that came through the inbox.
-        shard: 0 to S-1.
-        epoch: Under which the shard was acquired; every write checks it.
-        carried: Versions of wide controls that the lease carries.
-        outages: The shard's.
+        index: Subscription index of the node.
+        plane: Message scheduler of the shard; it takes messages from the inbox.
+        shard: Number of the shard, 0 to S-1.
+        epoch: Epoch of this ownership; every write checks it.
+        carried: Versions of the scope suspensions in the lease.
+        outages: Outage recorder of the shard.
     """
 
     def __init__(
@@ -88,32 +87,32 @@ class ShardActor:
             (self.memory.outages_are, plane.checkpoints.outages_are),
             plane.recurring,
         )
-        self._waiting = AdmissionScheduler(self._lane, self.memory)
-        self.memory.loads.connect(host, self._waiting.request)
-        self._home_limits = LimitCoordinator(self._lane)
+        self._admission = AdmissionScheduler(self._lane, self.memory)
+        self.memory.loads.connect(host, self._admission.request)
+        self._limits = LimitCoordinator(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
         self._deadlines = Deadlines(host, shard, self._lane, self._inbox, self.memory)
         plane.elsewhere.connect(self._inbox.hand_messages)
         self._attempts = Attempts(self._lane, self.memory, index)
-        self._outgoing = OutboxRelay(self._lane, self.memory, index, self._attempts)
-        self._quarantine = Quarantine(self._lane, self.memory, self._waiting, self._attempts)
-        self._controls = ShardSuspension(self._lane, self.memory, plane, carried.done, self._look_again)
+        self._outbox = OutboxRelay(self._lane, self.memory, index, self._attempts)
+        self._quarantine = Quarantine(self._lane, self.memory, self._admission, self._attempts)
+        self._suspension = ShardSuspension(self._lane, self.memory, plane, carried.done, self._suspensions_carried)
         self._draining = False
         self._wake_at: int | None = None
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def recover(self, controls: ScopeSuspensions, read_at: int) -> Operation[None]:
-        """Reads all that is open (strictly after the fence: nothing of an older epoch can change any more), then serves.
+        """Reads all open rows, then serves. After the fence no write of an older epoch can change them.
 
         Args:
-            controls: As read after the fence.
-            read_at: When the read of them began.
+            controls: Scope suspensions, read after the fence.
+            read_at: Instant at which their read began.
         """
         rows: list[Item] = []
         self.memory.left_rows.suspensions_changed(controls.version, read_at)
         yield from self._wait_for_the_present()
-        yield from self._controls.begin(controls)
+        yield from self._suspension.begin(controls)
         yield from self._recover_recurring()
         yield from self._inbox.hand_messages()
         yield from self.plane.recover()
@@ -125,31 +124,31 @@ class ShardActor:
             self._lane.view.learn([key], {key: row})
             self.memory.apply_row(key, row)
         if self._draining:
-            return  # Nothing is begun any more.
-        # In front of all else: nothing is decided before the lease carries what is decided from.
-        self._controls.recover()
+            return  # A draining shard begins nothing.
+        # First: the lease must carry the suspensions before a decision follows them.
+        self._suspension.recover()
         self.outages.served()
         self._host.operations.start(self._lane.serve())
         self._attempts.recover()
-        self._outgoing.recover()
+        self._outbox.recover()
         self._host.operations.start(self._inbox.serve())
-        self._host.operations.start(self._home_limits.sweep())
+        self._host.operations.start(self._limits.sweep())
         self._host.operations.start(self._sweep())
         self._host.operations.start(TimerSweep(self._lane).serve())
         self._host.operations.start(RepairSweep(self._lane, self.plane.recurring).serve())
         for ref in self.memory.waiting_refs():
-            self._waiting.request(ref)
+            self._admission.request(ref)
         self._arm()
 
     def _wait_for_the_present(self) -> Operation[None]:
-        """A fact ends at its author's clock, which may be ahead of ours: what it stands for lies in our future until then."""
+        """Waits until this node's clock has passed the last outage. Its end comes from its author's clock, which may be ahead."""
         end = max((outage.end for outage in self.outages.known), default=0)
         ahead = end - self._host.now
         if ahead > 0:
             yield from self._host.sleep(min(ahead, CLOCKS_APART_MS))
 
     def _recover_recurring(self) -> Operation[None]:
-        """Schedules whose fires have no rows: known before the first fire, and before any checkpoint."""
+        """Loads recurring messages: their fires have no rows, so they must be known before the first fire and before any checkpoint."""
         records = yield from self._lane.read_range(*keys.prefix_range(keys.RECURRING_PREFIX))
 
         def place(ref: str, summons: Key | None) -> None:
@@ -164,19 +163,19 @@ class ShardActor:
         self.plane.recurring.begin(records, place, place_alone)
 
     def drain(self) -> Operation[None]:
-        """Takes no new work, also where it is not recovered yet, and waits for the transaction under way."""
+        """Takes no new work, even before it is recovered, and waits for the transaction in progress."""
         self._draining = True
-        # Once this is gone its node gives newer signs of life.
+        # Without this shard the node writes newer heartbeats, and they would hide the outage.
         self._have_outage_written()
         yield from self._host.wait_while(lambda: self.outages.is_open)
         self._inbox.close()
         self._attempts.close()
-        self._home_limits.close()
+        self._limits.close()
         self._lane.close()
         yield from self._host.wait_while(lambda: not self._lane.is_idle)
 
     def _have_outage_written(self) -> None:
-        """At a hand-over beside the lane: that takes no more work, or was never set going, and late fires wait for the fact."""
+        """Stores outage facts; during a drain outside the lane, which takes no more work or never ran. Late fires wait for the facts."""
         if self._draining:
             self._host.start_safely("outage", f"shard {self.shard}", self.outages.settle())
         else:
@@ -187,32 +186,35 @@ class ShardActor:
         return self._draining
 
     def suspensions_changed(self, controls: ScopeSuspensions, read_at: int) -> None:
-        """The wide controls were read, whether they have changed or not."""
+        """Called after each read of the scope suspensions, whether they have changed or not."""
         self.memory.left_rows.suspensions_changed(controls.version, read_at)
-        self._controls.take(controls)
-        self._inbox.clear_what_was_left()
+        self._suspension.take(controls)
+        self._inbox.count_outdated_rows()
 
-    def _look_again(self) -> None:
-        """The lease carries another version of the wide controls: what was left is due."""
-        self._inbox.look_at_what_was_left()
+    def _suspensions_carried(self) -> None:
+        """Handles deferred rows. Called when the lease carries a new version of the scope suspensions."""
+        self._inbox.count_resumed_rows()
         self.memory.requeue_deferred()
         self._arm()
 
     def wake(self, run_id: str | None) -> None:
-        """Somebody says that there is something in the inbox, that a run's item has changed, that its job was offered a slot,
-        or that a limit whose home is here has something to give or somebody who waits.
+        """Handles a wake-up.
+
+        Args:
+            run_id: None: the inbox has a new row. Key of a shared limit: it has a free permit or a new queue entry. Otherwise the id of a run
+                whose row has changed, or of a job that has an offer.
         """
         if self._draining:
             return
         if run_id is None:
             self._inbox.wake()
         elif run_id.startswith(keys.SHARED_LIMIT):
-            self._home_limits.wake(run_id)
+            self._limits.wake(run_id)
         else:
             self._attempts.check(run_id)
             job = self.memory.jobs.get(run_id)
             if job is not None and job.state == "pending_constraint":
-                self._waiting.request(job.ref)
+                self._admission.request(job.ref)
 
     def _failed(self, work: Work, error: Exception) -> None:
         self._quarantine.take(work, error)
@@ -220,7 +222,7 @@ class ShardActor:
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     def _written(self, key: Key, item: Item | None) -> None:
-        """A transaction of this shard has written the row: remember it, and start what follows from it."""
+        """Called for each row that a transaction of this shard has written: updates memory and starts the next steps."""
         if key.table != "main" or key.pk != keys.shard_pk(self.shard):
             return
         prefix, name = keys.split_prefix(key)
@@ -235,26 +237,26 @@ class ShardActor:
         elif prefix == keys.RUN_PREFIX:
             self._follow_run(run_before, None if item is None else from_item(Run, item))
         elif prefix == keys.OUTBOX_PREFIX and item is not None:
-            self._outgoing.follow(key, known)
+            self._outbox.follow(key, known)
         self._arm()
 
     def _follow_job(self, before: Job | None, job: Job | None) -> None:
         if job is not None and job.state == "pending_constraint" and job.unmet is None:
-            self._waiting.request(job.ref)
+            self._admission.request(job.ref)
         elif job is None and before is not None:
-            self._waiting.request(before.ref)  # One that expired or was cancelled has others behind it.
+            self._admission.request(before.ref)  # The job expired or was cancelled: the next one may start.
 
     def _follow_run(self, before: Run | None, run: Run | None) -> None:
         self._attempts.follow(before, run)
         if run is None and before is not None:
             for limit in before.limits:
                 for ref in self.memory.released(limit):
-                    self._waiting.request(ref)
+                    self._admission.request(ref)
             for home, shared in homes_of(before.limits, self._host.holding.shards):
-                # Of a rate something comes back before its time only when the run has not started: then somebody may wait since.
+                # A rate gets a permit back early only if the run never started. Jobs may have waited for it since.
                 if before.started_at is None if keys.is_rate(shared) else before.queued:
                     self._host.emit(WakeUp(home, shared.pk))
-            self._waiting.request(before.ref)
+            self._admission.request(before.ref)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -279,25 +281,25 @@ class ShardActor:
             elif row.kind == keys.CHUNKS_TIMER:
                 self._host.start_safely("clean_up", row.ref, clean_up(self._host, self.shard, row))
             elif row.kind == keys.LIMIT_TIMER:
-                self._lane.add(RemoveIdle(row, self._home_limits.wake))
+                self._lane.add(RemoveIdle(row, self._limits.wake))
         self._deadlines.take([row for row in rows if row.kind == keys.EVIDENCE_TIMER])
         for ref in self.memory.take_held(now):
-            self._waiting.request(ref)
+            self._admission.request(ref)
         self._arm()
 
     def _resume(self, row: TimerRow) -> Operation[None]:
-        """Behind all that lay in the inbox at the fence: a predecessor may have left the pages of the very suspend undone."""
+        """Resumes a schedule after all rows that were in the inbox at the fence: they may include the unfinished suspend itself."""
         yield from self._host.wait_while(lambda: not self._inbox.has_been_read)
         self._lane.add(resume_when_due(row, self.memory, self.plane.recurring, self._host.readings.begun))
 
     def _read_timers(self) -> Operation[list[Item]]:
-        """Reads from the very first timer row, overdue ones included: a stall must not lose what it passed (protocol H12)."""
+        """Reads from the first timer row, overdue ones included: a stall must not lose the rows that fell due in it."""
         self.memory.horizon = self._host.now + TIMER_WINDOW_MS
         high = f"{keys.TIMER_PREFIX}{keys.instant_text(self.memory.horizon)}#{keys.LAST}"
         return (yield from self._lane.read_range(keys.TIMER_PREFIX, high))
 
     def _sweep(self) -> Operation[None]:
-        """What a lost poke would have said, and timer rows that come near."""
+        """Checks what a lost wake-up would have reported, and loads timer rows that come near."""
         next_timers = self._host.now + TIMER_WINDOW_MS // 2
         while True:
             yield from self._host.sleep(
@@ -306,19 +308,19 @@ class ShardActor:
             if self._draining:
                 return
             self._attempts.check_all()
-            yield from self._look_for_what_others_brought()
+            yield from self._check_inbox_and_queues()
             if self._host.now >= next_timers:
                 next_timers = self._host.now + TIMER_WINDOW_MS // 2
                 for item in (yield from self._read_timers()):
                     self.memory.apply_row(Key(str(item["pk"]), str(item["sk"])), item)
                 self._arm()
 
-    def _look_for_what_others_brought(self) -> Operation[None]:
-        """One read for inbox and queues together: nearly always neither has anything, and of a cluster's idle calls these are the most."""
+    def _check_inbox_and_queues(self) -> Operation[None]:
+        """Checks the inbox and the limit queues with one read. Both are nearly always empty, and most calls of an idle cluster are these."""
         page = yield from self._host.read_for_good(ReadRange(keys.brought_by_others(self.shard)))
         assert isinstance(page, Page)
         if not page.items:
-            self._inbox.forget_what_is_gone()
+            self._inbox.forget_removed_rows()
         elif not self._draining:
             self._inbox.wake()
-            self._host.operations.start(self._home_limits.sweep())
+            self._host.operations.start(self._limits.sweep())

@@ -61,7 +61,7 @@ it is a minute.
 ALWAYS_TURNED: Final[tuple[Knob, ...]] = (
     ("shard.retry_budget:BUDGET_WINDOW_MS", 20_000),
     ("language.triggers.trigger:SHORTEST_AT_LEAST_EVERY_MS", 1_000),
-    ("ownership.repair.timer_repair:CHECK_MS", 86_400_000),
+    ("ownership.repair.repair_sweep:TIMERS_CHECK_MS", 86_400_000),
     ("ownership.repair.repair_sweep:CHECK_MS", 86_400_000),
     ("messages.wire.checkpoints:TALLY_MS", 60_000),
     *OF_MAPS,

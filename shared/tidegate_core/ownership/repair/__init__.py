@@ -1,5 +1,5 @@
-"""Sweeps of a shard: each restores a timer row or a subscription that a crash left out.
+"""Sweeps of a shard: each restores rows of active schedules that the store has lost, such as a timer row or a subscription.
 
-Called by: the shard's loops, every few seconds and after a take-over.
-Authority: none. A sweep compares rows that other packages wrote, and writes what they would have written.
+Called by: the shard's loops, which run from its recovery on.
+Authority: none. A sweep compares rows that other packages wrote, and writes the rows that they would have written.
 """

@@ -1,8 +1,9 @@
-"""Every active schedule has what it lives by beside its timer rows: index rows where it hears events, a record where it sends messages.
+"""Two sweeps of a shard's active schedules: each finds rows that a schedule needs and that the store has lost.
 
-Nothing of the system takes these away from a schedule that is active; a restore of a part, or a hand, does. Such a schedule would hear
-nothing, or send nothing, silently. Timer rows are looked after more often (`timer_sweep`): they cost one read for a hundred schedules, and
-these one for each event key.
+tidegate never removes such a row from an active schedule; a partial restore or a manual delete does. Without the row the schedule would be
+silent: it would not fire, not receive events, or not send messages. The shard's actor runs both sweeps from its recovery on. They read; the
+decisions of `row_repair.py` write. `TimerSweep` is the faster one: one read serves a hundred schedules, and `RepairSweep` needs one for each
+event key.
 """
 
 from __future__ import annotations
@@ -14,8 +15,13 @@ from tidegate_core.commands.fire_route import route_of
 from tidegate_core.engine.operations import Operation
 from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
-from tidegate_core.ownership.repair.recurring_repair import RestoreRecurring, gone_of
-from tidegate_core.ownership.repair.subscription_repair import RestoreSubscriptions
+from tidegate_core.ownership.repair.row_repair import (
+    RestoreRecurring,
+    RestoreSubscriptions,
+    RestoreTimers,
+    timer_rows_of,
+    wake_rows_of,
+)
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
 from tidegate_core.rows.item_codec import from_item
@@ -25,16 +31,57 @@ from tidegate_core.rows.store_operations import Key, Page, RangeRead
 from tidegate_core.shard.events.subscriptions import SubscribedLeaf, heard_leaves, missing_rows
 from tidegate_core.shard.schedule_state import fires, parsed
 
+TIMERS_CHECK_MS: Final = 60_000
+"""Interval between pages of the timer sweep: it takes ten minutes for a shard of 1,000 schedules, and two reads a minute."""
+TIMERS_PAGE: Final = 100
+"""Schedules of one page: one read takes the rows of that many."""
 CHECK_MS: Final = 600_000
-"""Between two pages: a shard of 25 such schedules is gone through in ten minutes, one of 1,000 in seven hours."""
+"""Interval between pages of the repair sweep: it takes ten minutes for a shard of 25 such schedules, seven hours for 1,000."""
 PAGE: Final = 25
-"""Schedules of one look: some 50 reads at one event key each, so about 310 an hour for each shard at most."""
+"""Schedules of one page: some 50 reads at one event key each, so at most about 310 an hour for each shard."""
 KNOWN_MAX: Final = 10_000
-"""Versions of which it is remembered what they live by (some 100 bytes each): their definitions are read once."""
+"""Schedules whose needs are kept in memory, some 100 bytes each, so that each definition is read once."""
 
 
-class _LivesBy(NamedTuple):
-    """What a version of a schedule needs beside its timer rows."""
+class TimerSweep:
+    """Finds missing timer rows; one per shard."""
+
+    def __init__(self, lane: ShardWriter) -> None:
+        self._lane = lane
+        self._host = lane.host
+        self._after: str | None = None
+
+    def serve(self) -> Operation[None]:
+        """Reads page after page, until the assignment ends."""
+        while True:
+            pause = TIMERS_CHECK_MS + self._host.jitter(f"timers {self._lane.shard}", TIMERS_CHECK_MS // 5)
+            yield from self._host.sleep(pause, routine=True)
+            yield from self._host.safely("sweep_timers", f"shard {self._lane.shard}", self._look())
+
+    def _look(self) -> Operation[None]:
+        wanted = RangeRead(
+            keys.shard_pk(self._lane.shard), *keys.prefix_range(keys.STATE_PREFIX), limit=TIMERS_PAGE, after=self._after
+        )
+        page = yield from self._host.read_for_good(ReadRange(wanted))
+        assert isinstance(page, Page)
+        self._after = page.next_after
+        states = [from_item(ScheduleState, item) for item in page.items]
+        rows = {row.key(self._lane.shard): state for state in states for row in timer_rows_of(state)}
+        if not rows:
+            return
+        found = yield from self._host.read_for_good(Read(tuple(rows)))
+        assert isinstance(found, Items)
+        gone: dict[str, list[Key]] = {}
+        for key, state in rows.items():
+            if key not in found.found:
+                gone.setdefault(keys.schedule_ref(state.namespace, state.name), []).append(key)
+        for ref, stale in gone.items():
+            # The schedule may have fired between the two reads: the decision checks again.
+            self._lane.add(RestoreTimers(ref, tuple(stale)))
+
+
+class _Needs(NamedTuple):
+    """Rows that a version of a schedule needs in addition to its timer rows."""
 
     version: int
     heard: tuple[SubscribedLeaf, ...]
@@ -42,17 +89,17 @@ class _LivesBy(NamedTuple):
 
 
 class RepairSweep:
-    """One per shard."""
+    """Finds missing subscriptions, and missing rows of recurring messages; one per shard."""
 
     def __init__(self, lane: ShardWriter, recurring: RecurringQueue) -> None:
         self._lane = lane
         self._host = lane.host
         self._recurring = recurring
         self._after: str | None = None
-        self._known: dict[str, _LivesBy] = {}
+        self._known: dict[str, _Needs] = {}
 
     def serve(self) -> Operation[None]:
-        """Looks for good, one look after the other; ends with the holding."""
+        """Reads page after page, until the assignment ends."""
         while True:
             pause = CHECK_MS + self._host.jitter(f"standing {self._lane.shard}", CHECK_MS // 5)
             yield from self._host.sleep(pause, routine=True)
@@ -71,13 +118,13 @@ class RepairSweep:
         for ref, state in by_ref.items():
             known = self._known.get(ref)
             if known is not None and known.heard and (yield from missing_rows(self._lane, state, known.heard)):
-                # It may have been changed between the reads: the procedure looks again.
+                # A request may have changed the schedule between the reads: the procedure checks again.
                 self._lane.add(RestoreSubscriptions(ref))
         sending = {ref: state for ref, state in by_ref.items() if ref in self._known and self._known[ref].has_record}
         yield from self._look_at_records(sending)
 
     def _learn(self, states: list[ScheduleState]) -> Operation[None]:
-        """Reads the definitions of versions that are not known yet."""
+        """Reads the definitions of versions that are not in memory."""
         wanted: dict[Key, ScheduleState] = {}
         for state in states:
             known = self._known.get(keys.schedule_ref(state.namespace, state.name))
@@ -91,13 +138,13 @@ class RepairSweep:
             ref = keys.schedule_ref(state.namespace, state.name)
             self._known.pop(ref, None)
             if key not in found.found:
-                # Nobody can write it anew: its owner applies it again.
+                # No row tells what it said: the user has to apply the schedule again.
                 self._host.note("definition_missing", schedule=ref, version=state.version)
                 continue
             if len(self._known) >= KNOWN_MAX:
                 del self._known[next(iter(self._known))]
             spec = parsed(from_item(Definition, found.found[key]).spec)
-            self._known[ref] = _LivesBy(state.version, heard_leaves(spec), not route_of(spec).keeps_next_in_state)
+            self._known[ref] = _Needs(state.version, heard_leaves(spec), not route_of(spec).keeps_next_in_state)
 
     def _look_at_records(self, sending: Mapping[str, ScheduleState]) -> Operation[None]:
         if not sending:
@@ -118,7 +165,7 @@ class RepairSweep:
             for item in [found.found.get(both[0]) or found.found.get(both[1])]
             if item is not None
         }
-        summons = {ref: key for ref, record in records.items() for key in gone_of(record, shard)}
+        summons = {ref: key for ref, record in records.items() for key in wake_rows_of(record, shard)}
         there: Mapping[Key, object] = {}
         if summons:
             rows = yield from self._host.read_for_good(Read(tuple(summons.values())))

@@ -12,14 +12,14 @@ from tidegate_core.firing import fire
 from tidegate_core.language.triggers.search import Next
 from tidegate_core.messages.recurring.fire_series import FireSeries
 from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
-from tidegate_core.ownership.repair import timer_repair
+from tidegate_core.ownership.repair import repair_sweep
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.timer_rows import move_rows
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 TESTS = "simulation/stories/firing/test_bounded_search.py"
-WITHOUT_SWEEP = Patch(timer_repair, "CHECK_MS", instead(365 * 24 * HOUR))
+WITHOUT_SWEEP = Patch(repair_sweep, "TIMERS_CHECK_MS", instead(365 * 24 * HOUR))
 """The sweep would find that a timer row is missing, and write it."""
 
 

@@ -8,10 +8,10 @@ from tests.support import tier
 from tests.support.builders import DEFAULT_SHARDS, HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, every
 from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.decision_harness import rows_of
-from tidegate_core.ownership.repair.timer_repair import CHECK_MS, PAGE
+from tidegate_core.ownership.repair.repair_sweep import TIMERS_CHECK_MS, TIMERS_PAGE
 from tidegate_core.rows.store_operations import Delete, Key
 
-FOUND_WITHIN_MS = CHECK_MS + CHECK_MS // 5 + SECOND
+FOUND_WITHIN_MS = TIMERS_CHECK_MS + TIMERS_CHECK_MS // 5 + SECOND
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_given_schedules_that_fire_then_nothing_is_mended(bench: ActorHarness) -
 
 
 def test_given_more_schedules_than_a_page_then_each_is_looked_at_in_turn(bench: ActorHarness) -> None:
-    number = DEFAULT_SHARDS * PAGE + PAGE
+    number = DEFAULT_SHARDS * TIMERS_PAGE + TIMERS_PAGE
     for each in range(number):
         bench.request(an_apply(a_spec(f"s-{each}", trigger=every("30d"))))
     bench.run(5 * SECOND)
