@@ -96,7 +96,7 @@ def ask(bench: ActorHarness, document: Doc) -> Doc:
 
 @pytest.fixture(autouse=True)
 def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(REQUEST_TYPES, "calendar.add", CalendarAdd)  # type: ignore[arg-type]
+    monkeypatch.setitem(REQUEST_TYPES, "calendar.add", CalendarAdd)
     monkeypatch.setitem(inbox.CLUSTER_OBJECTS, "calendars", CalendarKind())
 
 
