@@ -11,7 +11,7 @@ request on such an object. The procedure:
 
 A wake-up can be lost. Owners therefore poll the item as well, and a lost wake-up costs latency only.
 
-A kind of object is a subclass of `ClusterObjectKind`. For a new kind, for example a named calendar, write or change these files at most:
+A kind of object is a subclass of `ClusterObjectKind`. For a new kind, for example a named calendar, write or change these files at most, besides its tests:
 
 1. `language/requests/<kind>_requests.py`: the requests, with `CLUSTER_OBJECT`; it decides the shard and the name of the inbox rows.
 2. `language/requests/requests.py`: the names of the requests in `Request` and `REQUEST_TYPES`.

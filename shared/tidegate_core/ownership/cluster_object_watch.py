@@ -26,6 +26,7 @@ class ClusterObjectWatch(Generic[V]):
         host: Shared parts of the partition actor.
         kind: Kind of the object.
         listener: Called with the value and the instant at which its read began, after each read, changed or not.
+        fixed_rate: Whether the interval counts from the last alarm, for a listener that takes seconds; otherwise from the end of a read.
 
     Attributes:
         known: The value as last read; its version never decreases.
@@ -33,13 +34,19 @@ class ClusterObjectWatch(Generic[V]):
     """
 
     def __init__(
-        self, host: ActorContext, kind: ClusterObjectKind[V], listener: Callable[[V, int], Operation[None]]
+        self,
+        host: ActorContext,
+        kind: ClusterObjectKind[V],
+        listener: Callable[[V, int], Operation[None]],
+        *,
+        fixed_rate: bool = False,
     ) -> None:
         self.known = kind.empty
         self.read_at = 0
         self._host = host
         self._kind = kind
         self._listener = listener
+        self._fixed_rate = fixed_rate
         self._woken = Signal(kind.name)
         self._armed = False
         self._closed = False
@@ -64,19 +71,24 @@ class ClusterObjectWatch(Generic[V]):
 
     def serve(self) -> Operation[None]:
         """Reads the item, and calls the listener, until it is closed."""
+        if self._fixed_rate:
+            self._ring_at(self._host.now + CHECK_MS)
         while not self._closed:
-            self._arm()
             yield from self.read()
             yield from self._listener(self.known, self.read_at)
+            if not self._armed:  # One alarm only: wake-ups must not add more.
+                self._arm()
             yield self._woken
 
     def _arm(self) -> None:
-        """Keeps one alarm only: wake-ups must not add more."""
-        if not self._armed:
-            self._armed = True
-            at = self._host.now + CHECK_MS + self._host.jitter(self._kind.name, CHECK_MS // 10)
-            self._host.call_at(at, self._ring, routine=True)
+        self._ring_at(self._host.now + CHECK_MS + self._host.jitter(self._kind.name, CHECK_MS // 10))
+
+    def _ring_at(self, at: int) -> None:
+        self._armed = True
+        self._host.call_at(at, self._ring, routine=True)
 
     def _ring(self) -> None:
         self._armed = False
+        if self._fixed_rate:
+            self._arm()
         self.check()

@@ -147,7 +147,9 @@ class Inbox:
         inbox = [(key, row) for key, row in self._memory.inbox.items() if _schedule_of(row) in refs]
         behind = {key for key, _ in inbox} & self._put_off
         self._put_off -= behind
-        for work in self._counting_work([(key, row) for key, row in inbox if row.kind == keys.EVENTS_INBOX or key in behind]):
+        for work in self._counting_work(
+            [(key, row) for key, row in inbox if row.kind == keys.EVENTS_INBOX or key in behind]
+        ):
             self._lane.add(work)
 
     def count_resumed_rows(self) -> None:

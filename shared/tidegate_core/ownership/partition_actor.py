@@ -260,7 +260,7 @@ class PartitionActor:
             return  # The drain has closed all watches. New ones would acquire cursors and obstruct the next owner.
         self._events = EventsWatch(self._host, self._index, requests, self._cursors)
         self._sources = SourceWatch(self._host, self._index, requests, self._cursors, self._read_sources)
-        self._source_list = ClusterObjectWatch(self._host, SOURCES, self._sources.follow)
+        self._source_list = ClusterObjectWatch(self._host, SOURCES, self._sources.follow, fixed_rate=True)
         self._host.operations.start(self._events.serve())
         self._host.operations.start(self._source_list.serve())
 
