@@ -353,7 +353,7 @@ class AdmitNext:
             if (
                 known.generation < oldest_kept_generation(state)
                 or unit.drops(state.namespace, known.satisfied_at)
-                or known.catch_up  # Its time-out is that of the turn, which other jobs share.
+                or known.catch_up  # It times out with its turn, which other jobs share.
             ):
                 continue
             present = rebind_job(state, known, now)

@@ -144,7 +144,7 @@ class CatchUpThrottle:
         """Returns the job in its turn, with the turn's deadline."""
         if job.times_out:
             return job
-        # Before its turn the deadline is that of a job that only its constraints delay.
+        # Before its turn a job has the deadline of a job that only its constraints delay.
         if self.turn is None:
             return replace(job, in_turn=True, deadline=now + pending_timeout, clock_start=now)
         if self.turn.deadline <= job.deadline:

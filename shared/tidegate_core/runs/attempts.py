@@ -320,8 +320,8 @@ class Attempts:
         if isinstance(told, ProgramEnded):
             self._gone(run, told, host)
             return
-        # The launcher cannot answer now. It is asked again, as for a predecessor's run, until it can or the run is
-        # lost.
+        # The launcher cannot answer now. The shard asks again, as for a predecessor's run, until it gets an answer or
+        # the run is lost.
         yield from self._host.sleep(LOOKUP_AGAIN_MS)
         if self._is_open(run):
             self.adopt(run.id)

@@ -285,7 +285,7 @@ class AttemptEnded(_AboutRun):
                 known = replace(run, external_id=None, host=run.driver_host, boot_id=None)
                 unit.put(known, run.key(unit.shard))
         elif self.ask_again is not None and run.driver_host is None and run.driver != self.driver:
-            # I4: the end may be that of an earlier copy. A platform without hosts may start an artefact again.
+            # I4: an earlier copy may have ended. A platform without hosts may start an artefact again.
             ask_again = self.ask_again
             unit.after(lambda: ask_again(run))
         else:

@@ -232,7 +232,7 @@ def test_given_retention_overtook_a_position_then_the_node_says_so_and_goes_on_o
     assert second.metric("tidegate_position_gone") == 1
     status, page = second.ask("/readyz")
     assert status == 503
-    assert f"topic partitions {told['topic_partition']} stand still" in page
+    assert f"topic partitions {told['topic_partition']} are stuck" in page
     assert second.end(signal.SIGTERM) == 0
 
     # docs/operations.md, "A position is gone", word by word.

@@ -50,4 +50,4 @@ def test_given_tables_of_somebody_else_then_78_says_what_the_store_refuses(
     out, err = capsys.readouterr()
     assert out == ""
     assert REFUSAL in err
-    assert "made by `tidegate init`?" in err
+    assert "created by `tidegate init`" in err

@@ -47,7 +47,7 @@ GOOD = Standing({"membership": 5, "reader": 9}, True, frozenset({0, 1}), frozens
         pytest.param(
             dataclasses.replace(GOOD, standing_still=frozenset({("t.events", 3), ("t.events", 5)})),
             None,
-            "topic t.events, topic partitions 3, 5 stand still",
+            "topic t.events, topic partitions 3, 5 are stuck",
             id="positions are gone",
         ),
         pytest.param(
@@ -85,7 +85,7 @@ def test_given_a_standing_then_its_reasons_are_said(standing: Standing, dead: st
 async def test_given_what_no_restart_mends_then_readyz_tells_it_and_no_roll_out_waits_for_it(
     elsewhere: dict[str, Any],
 ) -> None:
-    """Found in review: with a position gone in one topic partition no machine of the cluster could be drained any more."""
+    """With a position gone in one topic partition no machine of the cluster could be drained any more."""
     async with _server(dataclasses.replace(GOOD, **elsewhere), Metrics()) as url:
         assert (await _get(f"{url}/readyz"))[0] == 503
         assert await _get(f"{url}/rolloutz") == (200, '{"ok":true,"reasons":[]}')

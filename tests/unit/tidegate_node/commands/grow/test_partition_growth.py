@@ -121,7 +121,7 @@ def test_given_another_tool_that_made_more_of_them_then_a_number_between_is_refu
 
 def test_given_a_topic_that_was_made_anew_then_it_is_refused(world: World) -> None:
     world.around.bus.topics[world.requests.name] = Topic(world.requests.name, "cd" * 16, 4)
-    with pytest.raises(StartRefused, match="made again"):
+    with pytest.raises(StartRefused, match="recreated"):
         world.run(6)
 
 
