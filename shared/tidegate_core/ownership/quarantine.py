@@ -88,7 +88,7 @@ class Quarantine:
                 | AttemptEnded(run_id=run_id)
                 | RescheduleAttempt(run_id=run_id)
             ):
-                # The launcher's answer is stale by then, so the launcher is asked again.
+                # The launcher's answer is stale by then, so a new query follows.
                 self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._attempts.adopt, run_id))
             case PlaceRecord(source=source, summons=Key() as summons):
                 source.summoned.given_up(summons)  # The repair sweep brings it again.
