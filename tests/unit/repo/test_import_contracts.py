@@ -10,6 +10,8 @@ import pytest
 
 SERVICES = frozenset({"tidegate_api", "tidegate_cli", "tidegate_node"})
 ADAPTERS = ("tidegate_dynamo", "tidegate_kafka", "tidegate_launchers")
+LAYERED = (".", "language", "messages")
+"""Packages of the core whose children are layers, the outer one first."""
 LINT_TIMEOUT_S = 150
 
 
@@ -23,9 +25,22 @@ def tree(root: Path, packages: list[Path], tmp_path: Path) -> Path:
         (folder / "__init__.py").touch()
         if package.name in ADAPTERS:
             (folder / "adapter.py").touch()
+        if package.name == "tidegate_core":
+            for container in LAYERED:
+                _copy_names(package / container, folder / container)
         if package.name in SERVICES:
             (folder / "bootstrap.py").write_text("".join(f"import {adapter}.adapter\n" for adapter in ADAPTERS))
     return tmp_path
+
+
+def _copy_names(source: Path, target: Path) -> None:
+    """Makes an empty package or module for each child of a package: contracts name layers, and each of them has to exist."""
+    for child in source.iterdir():
+        if (child / "__init__.py").exists():
+            (target / child.name).mkdir(exist_ok=True)
+            (target / child.name / "__init__.py").touch()
+        elif child.suffix == ".py":
+            (target / child.name).touch()
 
 
 def _lint(tree: Path) -> tuple[int, str]:
@@ -52,8 +67,12 @@ def test_given_bootstraps_that_import_adapters_then_all_contracts_are_kept(tree:
 @pytest.mark.parametrize(
     ("module", "imports", "contract"),
     [
-        ("tidegate_core/rules.py", "tidegate_ports", "The core imports no sibling"),
-        ("tidegate_core/rules.py", "boto3", "The core uses no client library"),
+        ("tidegate_core/rows/rules.py", "tidegate_ports", "The core imports no sibling"),
+        ("tidegate_core/rows/rules.py", "boto3", "The core uses no client library"),
+        ("tidegate_core/rows/rules.py", "tidegate_core.shard", "Layers of the core"),
+        ("tidegate_core/firing/rules.py", "tidegate_core.admission", "Layers of the core"),
+        ("tidegate_core/language/values/rules.py", "tidegate_core.language.triggers", "Layers of the language"),
+        ("tidegate_core/messages/wire/rules.py", "tidegate_core.messages.one_shot", "Layers of messages"),
         ("tidegate_dynamo/jobs.py", "tidegate_kafka", "Adapters never import each other"),
         ("tidegate_kafka/reader.py", "tidegate_node", "Adapters know no service"),
         ("tidegate_api/routes.py", "tidegate_node", "Services never import each other"),
