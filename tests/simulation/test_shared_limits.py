@@ -29,7 +29,7 @@ LEFT_FIRST = 3
 LEFT_IN = (LEFT_FIRST, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 6, 8)))
 """Worlds in which the queue is left before its home, which hears of nothing, finds it; and then the limit has room."""
 OFFERED_WITHIN_MS = SERVE_MS + 500
-"""A look at the queue, and the lane's turn, behind whatever the shard does at the moment."""
+"""A look at the queue, and the shard writer's turn, behind whatever the shard does at the moment."""
 OFFERS_MIN = 3
 """In a world where fewer were made, nothing is shown."""
 SWEEP_MS = 12_000

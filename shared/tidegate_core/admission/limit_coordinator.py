@@ -231,10 +231,10 @@ class ServeLimit:
 class LimitCoordinator:
     """One per shard: coordinates the shared limits that this shard owns and that have a queue."""
 
-    def __init__(self, lane: ShardWriter) -> None:
-        self._lane = lane
-        self._host = lane.host
-        self._audit = PermitAudit(lane)
+    def __init__(self, writer: ShardWriter) -> None:
+        self._writer = writer
+        self._host = writer.host
+        self._audit = PermitAudit(writer)
         self._queues: dict[Key, Queue] = {}
         self._is_ticking = False
         self._is_sweeping = False
@@ -252,7 +252,7 @@ class LimitCoordinator:
             return
         self._is_sweeping = True
         try:
-            rows = yield from self._lane.read_range(*keys.prefix_range(keys.QUEUE_ENTRY_PREFIX))
+            rows = yield from self._writer.read_range(*keys.prefix_range(keys.QUEUE_ENTRY_PREFIX))
         finally:
             self._is_sweeping = False
         for limit_pk in sorted({str(row["limit"]) for row in rows}):
@@ -272,7 +272,7 @@ class LimitCoordinator:
             return
         queue.under_way, queue.again = True, False
         served = partial(self._served, limit)
-        self._lane.add(ServeLimit(limit, self._lane.shard, queue, reminds, served))
+        self._writer.add(ServeLimit(limit, self._writer.shard, queue, reminds, served))
 
     def _served(self, limit: Key, goes_on: bool, is_waited_for: bool) -> None:
         queue = self._queues[limit]

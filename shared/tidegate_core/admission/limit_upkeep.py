@@ -47,9 +47,9 @@ audits."""
 class PermitAudit:
     """One per shard."""
 
-    def __init__(self, lane: ShardWriter) -> None:
-        self._lane = lane
-        self._host = lane.host
+    def __init__(self, writer: ShardWriter) -> None:
+        self._writer = writer
+        self._host = writer.host
         self._looked: dict[Key, int] = {}
         self._missing: dict[Key, frozenset[str]] = {}
 
@@ -70,7 +70,7 @@ class PermitAudit:
         found = yield from self._host.read_for_good(Read((limit,)))
         assert isinstance(found, Items)
         low, high = keys.permit(limit, "").sk, keys.permit(limit, keys.LAST).sk
-        own_items = yield from self._lane.read_range(low, high, pk=limit.pk)
+        own_items = yield from self._writer.read_range(low, high, pk=limit.pk)
         holders = SharedLimit.of(found.found.get(limit)).holders | {str(item["run_id"]) for item in own_items}
         missing = yield from self._without_run(holders)
         for run_id in sorted(missing & self._missing.get(limit, frozenset())):

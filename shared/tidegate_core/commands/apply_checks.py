@@ -80,14 +80,14 @@ BEING_COUNTED: Final = Problem("namespace", "is being counted", "send the reques
 
 
 def counted_problems(
-    lane: ShardWriter, spec: ScheduleSpec, before: ScheduleState | None, quota: Quota
+    writer: ShardWriter, spec: ScheduleSpec, before: ScheduleState | None, quota: Quota
 ) -> Operation[tuple[Problem, ...]]:
     """Returns the counted quotas that a definition would exceed."""
     found: list[Problem] = []
     if quota.schedules_max is not None and not _is_there(before):
-        found += yield from _too_many(lane, spec.namespace, quota.schedules_max)
+        found += yield from _too_many(writer, spec.namespace, quota.schedules_max)
     if quota.fan_out_max is not None and isinstance(spec.trigger, EventTrigger):
-        found += yield from _too_wide(lane, spec, spec.trigger, quota.fan_out_max)
+        found += yield from _too_wide(writer, spec, spec.trigger, quota.fan_out_max)
     return tuple(found)
 
 
@@ -140,14 +140,14 @@ class _Counted:
             unit.put(self.count, key)
 
 
-def _too_many(lane: ShardWriter, namespace: str, most: int) -> Operation[list[Problem]]:
+def _too_many(writer: ShardWriter, namespace: str, most: int) -> Operation[list[Problem]]:
     key = keys.schedule_count(namespace)
-    item = yield from _fresh(lane, key)
+    item = yield from _fresh(writer, key)
     for _ in range(COUNTS_MAX):
-        if item is not None and not _is_to_count(from_item(ScheduleCount, item), most, lane.host.now):
+        if item is not None and not _is_to_count(from_item(ScheduleCount, item), most, writer.host.now):
             break
-        yield from _count(lane, namespace, item)
-        item = yield from _fresh(lane, key)
+        yield from _count(writer, namespace, item)
+        item = yield from _fresh(writer, key)
     assert item is not None
     count = from_item(ScheduleCount, item)
     if count.counted_at == NOT_COUNTED:
@@ -160,20 +160,20 @@ def _is_to_count(count: ScheduleCount, most: int, now: int) -> bool:
     return count.counted_at == NOT_COUNTED or (count.schedules >= most and is_old)
 
 
-def _count(lane: ShardWriter, namespace: str, seen: Item | None) -> Operation[None]:
+def _count(writer: ShardWriter, namespace: str, seen: Item | None) -> Operation[None]:
     low, high = keys.schedule_states(namespace)
     schedules = 0
-    for shard in range(lane.host.holding.shards):
-        items = yield from lane.read_range(low, high, keys.shard_pk(shard))
+    for shard in range(writer.host.holding.shards):
+        items = yield from writer.read_range(low, high, keys.shard_pk(shard))
         schedules += sum(item["status"] != "deleted" for item in items)
-    count = ScheduleCount(namespace=namespace, schedules=schedules, counted_at=lane.host.now)
-    yield from lane.decide_alone(_Counted(count, seen))
+    count = ScheduleCount(namespace=namespace, schedules=schedules, counted_at=writer.host.now)
+    yield from writer.decide_alone(_Counted(count, seen))
 
 
-def _too_wide(lane: ShardWriter, spec: ScheduleSpec, trigger: EventTrigger, most: int) -> Operation[list[Problem]]:
+def _too_wide(writer: ShardWriter, spec: ScheduleSpec, trigger: EventTrigger, most: int) -> Operation[list[Problem]]:
     for event_key in sorted({leaf.event_key(spec.namespace) for leaf in trigger.leaves()} - {""}):
         pk, low, high = keys.index_rows_in(event_key, spec.namespace)
-        items = yield from lane.read_range(low, high, pk)
+        items = yield from writer.read_range(low, high, pk)
         others = {row.name for row in (from_item(IndexRow, item) for item in items)} - {spec.name}
         if len(others) >= most:
             problem = f"{len(others)} schedules of namespace {spec.namespace} subscribe to {event_key} already, at most {most} may"
@@ -181,11 +181,11 @@ def _too_wide(lane: ShardWriter, spec: ScheduleSpec, trigger: EventTrigger, most
     return []
 
 
-def _fresh(lane: ShardWriter, key: Key) -> Operation[Item | None]:
+def _fresh(writer: ShardWriter, key: Key) -> Operation[Item | None]:
     """Reads an item that owners of other shards write too."""
-    lane.view.forget((key,))
-    yield from lane.fetch(NotAtHand(keys=[key]))
-    return lane.view.item(key)
+    writer.view.forget((key,))
+    yield from writer.fetch(NotAtHand(keys=[key]))
+    return writer.view.item(key)
 
 
 def _full(namespace: str, schedules: int, most: int) -> Problem:

@@ -98,10 +98,10 @@ class ApplyRequest(Procedure):
     def ordering_key(self) -> str | None:
         return keys.schedule_ref(self.row.namespace, self.row.name)
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
-        self.announce(self.row, (yield from self._receipt_once_told(lane)))
+    def run(self, writer: ShardWriter) -> Operation[None]:
+        self.announce(self.row, (yield from self._receipt_once_told(writer)))
 
-    def _receipt_once_told(self, lane: ShardWriter) -> Operation[str]:
+    def _receipt_once_told(self, writer: ShardWriter) -> Operation[str]:
         """Applies the request. While topics do not answer, the other decisions of the shard go on.
 
         Then the request starts again and uses nothing that it read from the store before, as a new owner would. It keeps the end offsets that
@@ -109,20 +109,20 @@ class ApplyRequest(Procedure):
         """
         while True:
             try:
-                return (yield from self._receipt(lane))
+                return (yield from self._receipt(writer))
             except TopicsUnanswered as unanswered:
-                yield from find_out(lane.host, self._topics_to_ask(lane, unanswered.topics), lane.yield_turn)
+                yield from find_out(writer.host, self._topics_to_ask(writer, unanswered.topics), writer.yield_turn)
 
     @property
     def _asked_at(self) -> int | None:
         """Instant at which a resume was requested; None: the append time of its record."""
         return None
 
-    def _topics_to_ask(self, lane: ShardWriter, unanswered: Sequence[str]) -> Sequence[str]:
+    def _topics_to_ask(self, writer: ShardWriter, unanswered: Sequence[str]) -> Sequence[str]:
         """Returns the topics whose end offsets are read while the request waits for topics that did not answer at once."""
         return unanswered
 
-    def _authorize(self, lane: ShardWriter, request: Request) -> None:
+    def _authorize(self, writer: ShardWriter, request: Request) -> None:
         """Refuses a user's request whose topic does not serve its namespace.
 
         Ingest has checked a record already. A row that the API wrote is checked only here.
@@ -130,47 +130,47 @@ class ApplyRequest(Procedure):
         Raises:
             RefusedRecord: The topic does not serve the request's namespace.
         """
-        authorize_request(request, lane.host.holding.namespaces.requests, lane.host.holding.requests.name)
+        authorize_request(request, writer.host.holding.namespaces.requests, writer.host.holding.requests.name)
 
-    def _receipt(self, lane: ShardWriter) -> Operation[str]:
+    def _receipt(self, writer: ShardWriter) -> Operation[str]:
         try:
             request = parse_request(self.row.body.encode())
-            self._authorize(lane, request)
+            self._authorize(writer, request)
         except RefusedRecord as refused:
             # Ingest accepted the request. So only the grammar of a newer node leads here, in a rolling downgrade.
-            return self._refusal(refused, lane.host.now).to_json().decode()
+            return self._refusal(refused, writer.host.now).to_json().decode()
         request_id = request_id_of(request.id, self.row.origin)
-        key = keys.receipt(lane.shard, request.namespace, request_id)
-        known = _settled_answer_in_memory(lane, key)
+        key = keys.receipt(writer.shard, request.namespace, request_id)
+        known = _settled_answer_in_memory(writer, key)
         if known is not None:
-            if any(lane.queued(ApplyRequest)):
-                yield from lane.host.sleep(REPEATS_APART_MS)
+            if any(writer.queued(ApplyRequest)):
+                yield from writer.host.sleep(REPEATS_APART_MS)
             if not known.answers(request):
-                return used_otherwise(request, request_id, lane.host.now).to_json().decode()
+                return used_otherwise(request, request_id, writer.host.now).to_json().decode()
             return known.body
         try:
-            return (yield from self._complete(lane, request, request_id, key))
+            return (yield from self._complete(writer, request, request_id, key))
         except Exception:
-            lane.view.forget([key])  # The stored answer serves no repeat until all steps are done.
+            writer.view.forget([key])  # The stored answer serves no repeat until all steps are done.
             raise
 
-    def _complete(self, lane: ShardWriter, request: Request, request_id: str, key: Key) -> Operation[str]:
+    def _complete(self, writer: ShardWriter, request: Request, request_id: str, key: Key) -> Operation[str]:
         """Returns the receipt once every step of the request is done."""
-        item = yield from _read(lane, key)
+        item = yield from _read(writer, key)
         stored = None if item is None else from_item(StoredReceipt, item)
         if stored is not None and not stored.answers(request):
-            lane.view.forget([key])  # This request cannot tell whether the answered request has steps left.
-            return used_otherwise(request, request_id, lane.host.now).to_json().decode()
+            writer.view.forget([key])  # This request cannot tell whether the answered request has steps left.
+            return used_otherwise(request, request_id, writer.host.now).to_json().decode()
         if stored is not None and stored.settled:
             # An older release wrote this answer: it answered before the last step.
-            yield from self._drop_old_subscriptions(lane, request)
+            yield from self._drop_old_subscriptions(writer, request)
             if Receipt.model_validate_json(stored.body).status in WITHOUT_EFFECT:
-                yield from self._drop_new_subscriptions(lane, request)
+                yield from self._drop_new_subscriptions(writer, request)
             return stored.body
         # This release wrote an unsettled answer before a crash: only the pages are left.
         so_far = None if stored is None else Receipt.model_validate_json(stored.body)
         outcome = Outcome(subject_of(request), so_far, definition=definition_of(request))
-        yield from self._apply(lane, request, request_id, outcome)
+        yield from self._apply(writer, request, request_id, outcome)
         assert outcome.receipt is not None
         return outcome.receipt.to_json().decode()
 
@@ -205,56 +205,58 @@ class ApplyRequest(Procedure):
             at=now,
         )
 
-    def _apply(self, lane: ShardWriter, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
+    def _apply(self, writer: ShardWriter, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         position = Position.parse(self.row.origin)
         match request:
             case ScheduleTrigger():
-                yield from lane.decide_alone(TriggerNow(request, request_id, position, outcome, self.memory))
+                yield from writer.decide_alone(TriggerNow(request, request_id, position, outcome, self.memory))
             case RunCancel():
-                cancel_run = CancelRun(lane.shard, request.run_id, request_id, request.namespace, outcome, self.memory)
-                yield from lane.decide_alone(cancel_run)
+                cancel_run = CancelRun(
+                    writer.shard, request.run_id, request_id, request.namespace, outcome, self.memory
+                )
+                yield from writer.decide_alone(cancel_run)
             case RunRelease():
-                yield from lane.decide_alone(ReleaseRun(lane.shard, request, request_id, outcome, self.memory))
+                yield from writer.decide_alone(ReleaseRun(writer.shard, request, request_id, outcome, self.memory))
             case JobCancel():
                 cancel_job = CancelJob(request.job_id, request_id, request.namespace, outcome)
-                yield from lane.decide_alone(cancel_job)
+                yield from writer.decide_alone(cancel_job)
             case ScheduleApply() | ScheduleDelete() | ScheduleSuspend() | ScheduleResume():
-                yield from self._apply_to_schedule(lane, request, request_id, position, outcome)
+                yield from self._apply_to_schedule(writer, request, request_id, position, outcome)
             case _:
                 raise AssertionError(f"{request.type} is no request on schedules, jobs or runs")
 
     # -- requests that move a schedule's state ------------------------------------------------------------------------
 
     def _apply_to_schedule(
-        self, lane: ShardWriter, request: ScheduleRequest, request_id: str, position: Position, outcome: Outcome
+        self, writer: ShardWriter, request: ScheduleRequest, request_id: str, position: Position, outcome: Outcome
     ) -> Operation[None]:
-        before = yield from self._state(lane, request)
-        definition = yield from self._definition(lane, before)
+        before = yield from self._state(writer, request)
+        definition = yield from self._definition(writer, before)
         if outcome.receipt is None:
-            before = yield from self._fire_due_instants(lane, request, before)
+            before = yield from self._fire_due_instants(writer, request, before)
             try:
-                yield from self._move_schedule(lane, request, request_id, position, before, definition, outcome)
+                yield from self._move_schedule(writer, request, request_id, position, before, definition, outcome)
             except (Fenced, WriterClosed, TopicsUnanswered, Deferred):
                 raise
             except Exception:
-                yield from self._drop_new_subscriptions(lane, request)
+                yield from self._drop_new_subscriptions(writer, request)
                 raise
         assert outcome.receipt is not None
         if outcome.receipt.status in WITHOUT_EFFECT:
-            yield from self._drop_new_subscriptions(lane, request)
+            yield from self._drop_new_subscriptions(writer, request)
         if not outcome.settled:
             # An event may follow the answer at once, because the API reads the answer from the store. No old version may count that event.
             # So the subscriptions go before the answer is settled.
-            yield from self._drop_old_subscriptions(lane, request)
+            yield from self._drop_old_subscriptions(writer, request)
         most: int | None = None
         changes = outcome.receipt.status is not ReceiptStatus.UNCHANGED
         asked = _with_mode_of_definition(request, definition) if changes else request
         while not outcome.settled:
-            state = yield from self._state(lane, request)
+            state = yield from self._state(writer, request)
             assert state is not None
             so_far = outcome.receipt
             try:
-                yield from lane.decide_alone(self._page(asked, state, outcome, most))
+                yield from writer.decide_alone(self._page(asked, state, outcome, most))
             except (Fenced, WriterClosed):
                 raise
             except Exception as error:
@@ -263,11 +265,11 @@ class ApplyRequest(Procedure):
                 # The page is too large, or one item on it fails. Halves do what can be done, and at last report the bad item alone.
                 outcome.receipt, outcome.settled = so_far, False
                 most = (most or ENDED_PER_PAGE) // 2 or 1
-                lane.host.note("page_halved", shard=lane.shard, about=self.about, most=most, error=repr(error))
+                writer.host.note("page_halved", shard=writer.shard, about=self.about, most=most, error=repr(error))
 
     def _move_schedule(
         self,
-        lane: ShardWriter,
+        writer: ShardWriter,
         request: ScheduleRequest,
         request_id: str,
         position: Position,
@@ -277,23 +279,23 @@ class ApplyRequest(Procedure):
     ) -> Operation[None]:
         """Decides and moves the state. The change holds all that lies outside of the state, until that has moved too or the request is refused."""
         specs = _definitions_around(request, definition)
-        change = change_of(specs, self.recurring, lane, request.namespace, request.name)
+        change = change_of(specs, self.recurring, writer, request.namespace, request.name)
         try:
             yield from change.begin()
             before = change.caught_up(before)
-            applied = yield from self._decide(lane, request, position, before, definition, change.since)
+            applied = yield from self._decide(writer, request, position, before, definition, change.since)
             after = next(_definitions_around(request, definition), None)
             if applied.state is not None and after is not None:
                 state, first = route_of(after).split_next(applied.state)
                 applied = replace(applied, state=state, first=first)
-            move = self._move(lane, request, request_id, position, applied, before, outcome, change)
-            yield from lane.decide_alone(move)
+            move = self._move(writer, request, request_id, position, applied, before, outcome, change)
+            yield from writer.decide_alone(move)
         finally:
             change.end()
 
     def _move(
         self,
-        lane: ShardWriter,
+        writer: ShardWriter,
         request: ScheduleRequest,
         request_id: str,
         position: Position,
@@ -302,7 +304,7 @@ class ApplyRequest(Procedure):
         outcome: Outcome,
         change: ScheduleChange,
     ) -> MoveState:
-        most = quota_of(lane.host.holding.quotas, request.namespace).schedules_max
+        most = quota_of(writer.host.holding.quotas, request.namespace).schedules_max
         stale = () if most is None else (keys.schedule_count(request.namespace),)
         return MoveState(
             request, request_id, position, applied, before, outcome, self.memory, change, most=most, stale=stale
@@ -311,23 +313,23 @@ class ApplyRequest(Procedure):
     def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome, most: int | None) -> Decision:
         return page_of(request, state, self.memory, outcome, most)
 
-    def _drop_old_subscriptions(self, lane: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
+    def _drop_old_subscriptions(self, writer: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
         """Removes subscriptions of earlier generations.
 
         A former owner may have moved the state and died before this step. So a replayed request runs the step again.
         """
         if isinstance(request, ScheduleRequest) and type(request) in LEAVES_INDEX:
-            state = yield from self._state(lane, request)
+            state = yield from self._state(writer, request)
             if state is not None:
-                yield from unsubscribe(lane, state)
+                yield from unsubscribe(writer, state)
 
-    def _drop_new_subscriptions(self, lane: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
+    def _drop_new_subscriptions(self, writer: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
         """Removes the subscriptions that a request wrote which came to nothing."""
         if isinstance(request, ScheduleApply | ScheduleResume):
-            yield from unsubscribe_failed(lane, request, (yield from self._state(lane, request)))
+            yield from unsubscribe_failed(writer, request, (yield from self._state(writer, request)))
 
     def _fire_due_instants(
-        self, lane: ShardWriter, request: ScheduleRequest, before: ScheduleState | None
+        self, writer: ShardWriter, request: ScheduleRequest, before: ScheduleState | None
     ) -> Operation[ScheduleState | None]:
         """Fires the instants that were due before the request arrived. So each of them ends with a ledger row, never silently (I1).
 
@@ -336,25 +338,25 @@ class ApplyRequest(Procedure):
         request may be the suspend or the update that fixes the schedule.
         """
         ref = keys.schedule_ref(request.namespace, request.name)
-        while before is not None and before.next_nominal is not None and before.has_due(lane.host.now):
+        while before is not None and before.next_nominal is not None and before.has_due(writer.host.now):
             row = TimerRow(at=before.next_nominal, kind=keys.NOMINAL_TIMER, ref=ref)
             try:
-                yield from lane.decide_alone(FireSchedule(row, self.memory))
+                yield from writer.decide_alone(FireSchedule(row, self.memory))
             except (Fenced, WriterClosed):
                 raise
             except Exception as error:  # noqa: BLE001 - any failure is reported
-                lane.host.failed("fire", ref, error)
+                writer.host.failed("fire", ref, error)
                 break
             # After an outage there may be thousands of instants. Other schedules fire between two of them.
-            yield from lane.yield_turn()
-            former, before = before, (yield from self._state(lane, request))
+            yield from writer.yield_turn()
+            former, before = before, (yield from self._state(writer, request))
             if before == former:
                 break
         return before
 
     def _decide(
         self,
-        lane: ShardWriter,
+        writer: ShardWriter,
         request: ScheduleRequest,
         position: Position,
         before: ScheduleState | None,
@@ -368,7 +370,7 @@ class ApplyRequest(Procedure):
             return StateChange(ReceiptStatus.CONFLICT, errors=(conflict,))
         match request:
             case ScheduleApply():
-                return (yield from self._decide_apply(lane, request, position, before, definition, now))
+                return (yield from self._decide_apply(writer, request, position, before, definition, now))
             case ScheduleDelete():
                 return schedule_commands.deleted(before, request, position, now)
             case ScheduleSuspend():
@@ -378,14 +380,14 @@ class ApplyRequest(Procedure):
                 waiting = [job for job in jobs if job.state == PENDING_CONSTRAINT]
                 applied = resumed(before, definition, request, position, now, waiting)
                 if _begins_generation(applied, before) and applied.state is not None and definition is not None:
-                    yield from subscribe(lane, applied.state, parsed(definition.spec), self.arrived, self._asked_at)
+                    yield from subscribe(writer, applied.state, parsed(definition.spec), self.arrived, self._asked_at)
                 return applied
             case _:
                 raise AssertionError(f"{request!r} does not move a schedule's state")
 
     def _decide_apply(
         self,
-        lane: ShardWriter,
+        writer: ShardWriter,
         request: ScheduleApply,
         position: Position,
         before: ScheduleState | None,
@@ -396,7 +398,7 @@ class ApplyRequest(Procedure):
         how = request.on_update or spec.on_update
         if before is not None and schedule_commands.is_unchanged(before, spec):
             return schedule_commands.untouched(ReceiptStatus.UNCHANGED, before, position)
-        holding = lane.host.holding
+        holding = writer.host.holding
         former = None if definition is None else parsed(definition.spec)
         # The instants are searched only after the checks found, within their bound, that there is one.
         errors = update_problems(how, spec, former, schedule_commands.status_after(before, spec))
@@ -421,44 +423,44 @@ class ApplyRequest(Procedure):
             if inspected.refused is not None:
                 hint = "its runs would all be rejected: change conf, or the node"
                 errors += (Problem(field=field, problem=inspected.refused, hint=hint),)
-        errors += yield from counted_problems(lane, spec, before, quota)
+        errors += yield from counted_problems(writer, spec, before, quota)
         if errors:
             return StateChange(ReceiptStatus.REJECTED, errors=errors)
         applied = schedule_commands.applied_spec(before, spec, position, request.actor, request.reason, now, how)
         if applied.state is not None and fires(applied.state) and _begins_generation(applied, before):
-            yield from subscribe(lane, applied.state, spec, self.arrived)
+            yield from subscribe(writer, applied.state, spec, self.arrived)
         return applied
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def _state(self, lane: ShardWriter, request: ScheduleRequest) -> Operation[ScheduleState | None]:
-        key = keys.schedule_state(lane.shard, request.namespace, request.name)
-        item = yield from _read(lane, key)
+    def _state(self, writer: ShardWriter, request: ScheduleRequest) -> Operation[ScheduleState | None]:
+        key = keys.schedule_state(writer.shard, request.namespace, request.name)
+        item = yield from _read(writer, key)
         return None if item is None else from_item(ScheduleState, item)
 
-    def _definition(self, lane: ShardWriter, state: ScheduleState | None) -> Operation[Definition | None]:
+    def _definition(self, writer: ShardWriter, state: ScheduleState | None) -> Operation[Definition | None]:
         if state is None or state.status == "deleted":
             return None
-        item = yield from _read(lane, keys.definition(lane.shard, state.namespace, state.name, state.version))
+        item = yield from _read(writer, keys.definition(writer.shard, state.namespace, state.name, state.version))
         return None if item is None else from_item(Definition, item)
 
 
-def _settled_answer_in_memory(lane: ShardWriter, key: Key) -> StoredReceipt | None:
+def _settled_answer_in_memory(writer: ShardWriter, key: Key) -> StoredReceipt | None:
     """Returns a settled answer from memory, without a read.
 
     After an outage, clients repeat their requests every few seconds. If each repeat cost a read, the shard would answer repeats only, and
     never reach the new requests.
     """
-    item = lane.view.item(key) if lane.view.knows(key) else None
+    item = writer.view.item(key) if writer.view.knows(key) else None
     stored = None if item is None else from_item(StoredReceipt, item)
-    if stored is None or not stored.settled or stored.expires_at * 1000 <= lane.host.now:
+    if stored is None or not stored.settled or stored.expires_at * 1000 <= writer.host.now:
         return None  # Only the store knows whether an expired answer still exists.
     return stored
 
 
-def _read(lane: ShardWriter, key: Key) -> Operation[Item | None]:
-    yield from lane.fetch(NotAtHand(keys=[key]))
-    return lane.view.item(key)
+def _read(writer: ShardWriter, key: Key) -> Operation[Item | None]:
+    yield from writer.fetch(NotAtHand(keys=[key]))
+    return writer.view.item(key)
 
 
 def _with_mode_of_definition(request: ScheduleRequest, definition: Definition | None) -> ScheduleRequest:

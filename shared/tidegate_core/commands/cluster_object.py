@@ -144,17 +144,17 @@ class ClusterObjectKind(ABC, Generic[V]):
             facts: Facts that were gathered for it.
         """
 
-    def known_end_offsets(self, _lane: ShardWriter, _request: Any, _arrived: int) -> Problem | None:
+    def known_end_offsets(self, _writer: ShardWriter, _request: Any, _arrived: int) -> Problem | None:
         """Returns why there are no end offsets, if another request has found that out since this one arrived."""
         return None
 
     def read_end_offsets(
-        self, lane: ShardWriter, row: InboxRow, request: Any, arrived: int, asked: int
+        self, writer: ShardWriter, row: InboxRow, request: Any, arrived: int, asked: int
     ) -> Operation[str | Problem]:
         """Reads the end offsets that a transition asked for, and stores them. Returns the id of their vector, or why there is none.
 
         Args:
-            lane: Lane of the shard.
+            writer: Writer of the shard.
             row: Inbox row of the request.
             request: The request.
             arrived: Number of the last reading that had begun when the row was found.
@@ -162,11 +162,11 @@ class ClusterObjectKind(ABC, Generic[V]):
         """
         raise NotImplementedError(f"{self.name} has no end offsets")
 
-    def topics_to_ask(self, _lane: ShardWriter, unanswered: Sequence[str]) -> Sequence[str]:
+    def topics_to_ask(self, _writer: ShardWriter, unanswered: Sequence[str]) -> Sequence[str]:
         """Returns the topics to ask while a request waits for topics that did not answer at once."""
         return unanswered
 
-    def roll_out(self, _lane: ShardWriter) -> RollOut | None:
+    def roll_out(self, _writer: ShardWriter) -> RollOut | None:
         """Returns the part of a shard that waits until all shards have acknowledged a version; None: receipts wait for no shard."""
         return None
 
@@ -191,38 +191,38 @@ class ApplyClusterObject(ApplyRequest):
     def ordering_key(self) -> str | None:
         return keys.schedule_ref(self.row.namespace, self.row.name) if self.kind.keeps_order else None
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
-        body = yield from self._receipt_once_told(lane)
+    def run(self, writer: ShardWriter) -> Operation[None]:
+        body = yield from self._receipt_once_told(writer)
         if self.roll_out is None:
-            _wake_all_owners(lane)
+            _wake_all_owners(writer)
             self.announce(self.row, body)
             return
         receipt = Receipt.model_validate_json(body)
-        if _is_settled(lane, receipt):
+        if _is_settled(writer, receipt):
             self.announce(self.row, body)
             return
-        _wake_all_owners(lane)
+        _wake_all_owners(writer)
         if not self.roll_out.begin(PendingReceipt(self.row, receipt, self.announce)):
             self.done(self.row)
 
-    def _topics_to_ask(self, lane: ShardWriter, untold: Sequence[str]) -> Sequence[str]:
-        return self.kind.topics_to_ask(lane, untold)
+    def _topics_to_ask(self, writer: ShardWriter, untold: Sequence[str]) -> Sequence[str]:
+        return self.kind.topics_to_ask(writer, untold)
 
-    def _apply(self, lane: ShardWriter, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
+    def _apply(self, writer: ShardWriter, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         if outcome.receipt is not None:
             return  # A former owner has moved the item; only the roll-out is left.
         position = Position.parse(self.row.origin)
-        known = self.kind.known_end_offsets(lane, request, self.arrived)
-        yield from lane.decide_alone(self._decision(lane, request, request_id, position, known, outcome))
+        known = self.kind.known_end_offsets(writer, request, self.arrived)
+        yield from writer.decide_alone(self._decision(writer, request, request_id, position, known, outcome))
         if outcome.receipt is None:
             if not self.asked:
-                self.asked.append(lane.host.readings.begun)
-            found = yield from self.kind.read_end_offsets(lane, self.row, request, self.arrived, self.asked[0])
-            yield from lane.decide_alone(self._decision(lane, request, request_id, position, found, outcome))
+                self.asked.append(writer.host.readings.begun)
+            found = yield from self.kind.read_end_offsets(writer, self.row, request, self.arrived, self.asked[0])
+            yield from writer.decide_alone(self._decision(writer, request, request_id, position, found, outcome))
 
     def _decision(
         self,
-        lane: ShardWriter,
+        writer: ShardWriter,
         request: Request,
         request_id: str,
         position: Position,
@@ -235,7 +235,7 @@ class ApplyClusterObject(ApplyRequest):
             request_id,
             position,
             end_offsets,
-            own_topics(lane),
+            own_topics(writer),
             outcome,
             waits=self.roll_out is not None,
             stale=(self.kind.key,),
@@ -296,34 +296,34 @@ class MoveClusterObject:
 
 
 def store_end_offsets(
-    lane: ShardWriter, label: str, offsets: Mapping[str, int], days: int | None = None
+    writer: ShardWriter, label: str, offsets: Mapping[str, int], days: int | None = None
 ) -> Operation[str]:
     """Stores end offsets, before an item names them. Returns the id of their vector.
 
     Args:
-        lane: Lane of the shard.
+        writer: Writer of the shard.
         label: Text from which the id follows.
         offsets: End offsets by `<topic id>/<topic partition>`.
         days: Days after which the store deletes the vector; None: it stays.
     """
     vector_id, key, item = vector_item(label, dict(offsets))
-    expiring = item if days is None else {**item, "expires_at": expiry(lane.host.now, days)}
-    yield from lane.host.write_for_good(Batch("vector", (Put(key, expiring),)))
+    expiring = item if days is None else {**item, "expires_at": expiry(writer.host.now, days)}
+    yield from writer.host.write_for_good(Batch("vector", (Put(key, expiring),)))
     return vector_id
 
 
-def own_topics(lane: ShardWriter) -> str:
+def own_topics(writer: ShardWriter) -> str:
     """Returns the prefix of the names of tidegate's own topics."""
-    return lane.host.holding.requests.name.removesuffix("requests")
+    return writer.host.holding.requests.name.removesuffix("requests")
 
 
-def _wake_all_owners(lane: ShardWriter) -> None:
-    for shard in range(lane.host.holding.topic_partitions):
-        lane.host.emit(WakeUp(shard, controls=True))  # The owner of topic partition p also owns shard p.
+def _wake_all_owners(writer: ShardWriter) -> None:
+    for shard in range(writer.host.holding.topic_partitions):
+        writer.host.emit(WakeUp(shard, controls=True))  # The owner of topic partition p also owns shard p.
 
 
-def _is_settled(lane: ShardWriter, receipt: Receipt) -> bool:
+def _is_settled(writer: ShardWriter, receipt: Receipt) -> bool:
     """Whether no shard has to acknowledge the receipt. A refusal may have been returned without being stored."""
-    key = keys.receipt(lane.shard, receipt.namespace, receipt.request_id)
-    item = lane.view.item(key) if lane.view.knows(key) else None
+    key = keys.receipt(writer.shard, receipt.namespace, receipt.request_id)
+    item = writer.view.item(key) if writer.view.knows(key) else None
     return receipt.status not in CARRIED_OUT or item is None or from_item(StoredReceipt, item).settled

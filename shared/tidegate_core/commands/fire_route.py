@@ -96,7 +96,9 @@ class FireRoute(Protocol):
         """Returns the instant from which a schedule counts that is resumed at `now`, after its suspension's end `promised`."""
         ...
 
-    def change(self, recurring: RecurringQueue, lane: ShardWriter, namespace: str, name: str) -> ScheduleChange | None:
+    def change(
+        self, recurring: RecurringQueue, writer: ShardWriter, namespace: str, name: str
+    ) -> ScheduleChange | None:
         """Returns the change of rows outside of the state; None: there are none."""
         ...
 
@@ -115,7 +117,9 @@ class ProgramRoute:
     def resumes_from(self, promised: int, now: int) -> int:
         return promised
 
-    def change(self, recurring: RecurringQueue, lane: ShardWriter, namespace: str, name: str) -> ScheduleChange | None:
+    def change(
+        self, recurring: RecurringQueue, writer: ShardWriter, namespace: str, name: str
+    ) -> ScheduleChange | None:
         return None
 
 
@@ -134,8 +138,10 @@ class MessageRoute:
         # No job can wait here. So a resume sends late messages only, and none that counts as missed.
         return max(promised, now - OUTAGE_GRACE_MS)
 
-    def change(self, recurring: RecurringQueue, lane: ShardWriter, namespace: str, name: str) -> ScheduleChange | None:
-        return RecurringChange(recurring, lane, namespace, name)
+    def change(
+        self, recurring: RecurringQueue, writer: ShardWriter, namespace: str, name: str
+    ) -> ScheduleChange | None:
+        return RecurringChange(recurring, writer, namespace, name)
 
 
 ROUTES_BY_KIND: Final[Mapping[str, FireRoute]] = {"program": ProgramRoute(), "message": MessageRoute()}
@@ -148,16 +154,16 @@ def route_of(spec: ScheduleSpec) -> FireRoute:
 
 
 def change_of(
-    specs: Iterable[ScheduleSpec], recurring: RecurringQueue, lane: ShardWriter, namespace: str, name: str
+    specs: Iterable[ScheduleSpec], recurring: RecurringQueue, writer: ShardWriter, namespace: str, name: str
 ) -> ScheduleChange:
     """Returns the change that a request makes next to the state.
 
     Args:
         specs: Definitions of the schedule after the request and before it.
         recurring: Recurring messages of the shard.
-        lane: Writer of the shard.
+        writer: Writer of the shard.
         namespace: Namespace of the schedule.
         name: Name of the schedule without its namespace.
     """
-    changes = (route_of(spec).change(recurring, lane, namespace, name) for spec in specs)
-    return next((change for change in changes if change is not None), StateOnlyChange(lane.host.now))
+    changes = (route_of(spec).change(recurring, writer, namespace, name) for spec in specs)
+    return next((change for change in changes if change is not None), StateOnlyChange(writer.host.now))

@@ -52,7 +52,7 @@ class RollOut:
     One read of the leases serves all of them. If a shard has no owner, senders repeat their requests for hours.
 
     Args:
-        lane: Lane of the shard that owns the object.
+        writer: Writer of the shard that owns the object.
         label: Name of the transaction that stores the final receipt; a metric label.
         acknowledged: Returns the version that a lease acknowledges.
         details: Reads the fields that the final receipt adds.
@@ -60,12 +60,12 @@ class RollOut:
 
     def __init__(
         self,
-        lane: ShardWriter,
+        writer: ShardWriter,
         label: str,
         acknowledged: Callable[[Item], int],
         details: Callable[[ShardWriter, PendingReceipt], Operation[Mapping[str, Any]]],
     ) -> None:
-        self._lane = lane
+        self._writer = writer
         self._label = label
         self._acknowledged = acknowledged
         self._details = details
@@ -76,13 +76,13 @@ class RollOut:
     def begin(self, pending: PendingReceipt) -> bool:
         """Waits for the version of a receipt. Returns False for a repeat of a request that waits: that request's receipt answers both."""
         receipt = pending.receipt
-        key = keys.receipt(self._lane.shard, receipt.namespace, receipt.request_id)
+        key = keys.receipt(self._writer.shard, receipt.namespace, receipt.request_id)
         if key in self._waiting:
             return False
         self._waiting[key] = pending
         if not self._is_polling:
             self._is_polling = True
-            self._lane.host.start_safely("spread", f"shard {self._lane.shard}", self._poll())
+            self._writer.host.start_safely("spread", f"shard {self._writer.shard}", self._poll())
         return True
 
     def _poll(self) -> Operation[None]:
@@ -92,22 +92,22 @@ class RollOut:
                 done = yield from self._done_by_all(max(each.version for each in self._waiting.values()))
                 complete = [key for key, each in self._waiting.items() if each.version <= done]
                 for each in [self._waiting.pop(key) for key in complete]:
-                    self._lane.host.start_safely("spread", each.receipt.request_id, self._settle(each))
+                    self._writer.host.start_safely("spread", each.receipt.request_id, self._settle(each))
                 if self._waiting:
-                    yield from self._lane.host.sleep(CHECK_MS)
+                    yield from self._writer.host.sleep(CHECK_MS)
         finally:
             self._is_polling = False
 
     def _settle(self, pending: PendingReceipt) -> Operation[None]:
-        details = yield from self._details(self._lane, pending)
-        self._lane.add(SettleReceipt(pending, details, self._label))
+        details = yield from self._details(self._writer, pending)
+        self._writer.add(SettleReceipt(pending, details, self._label))
 
     def _done_by_all(self, wanted: int) -> Operation[int]:
         """Returns the version that all shards have acknowledged, at most the wanted one. Reads only leases below the wanted version."""
-        shards = range(self._lane.host.holding.shards)
+        shards = range(self._writer.host.holding.shards)
         behind = {shard: keys.lease(shard) for shard in shards if self._done.get(shard, 0) < wanted}
         if behind:
-            answer = yield from self._lane.host.read_for_good(Read(tuple(behind.values())))
+            answer = yield from self._writer.host.read_for_good(Read(tuple(behind.values())))
             assert isinstance(answer, Items)
             leases = {shard: answer.found.get(key) for shard, key in behind.items()}
             self._done |= {shard: 0 if lease is None else self._acknowledged(lease) for shard, lease in leases.items()}

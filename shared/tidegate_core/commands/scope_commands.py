@@ -79,15 +79,15 @@ class ScopeSuspensionKind(ClusterObjectKind[ScopeSuspensions]):
         return Transition(status=status, after=after, version=after.version or None, problems=problems)
 
     def read_end_offsets(
-        self, lane: ShardWriter, row: InboxRow, request: ControlRequest, arrived: int, _asked: int
+        self, writer: ShardWriter, row: InboxRow, request: ControlRequest, arrived: int, _asked: int
     ) -> Operation[str]:
         """Reads the end offsets of the scope's topics after the request arrived: events below them never count."""
         namespaces = None if request.namespace is None else [request.namespace]
-        ends = yield from read_end_offsets(lane.host, namespaces, arrived)
-        return (yield from store_end_offsets(lane, f"controls {row.origin}", as_vector(ends), VECTOR_DAYS))
+        ends = yield from read_end_offsets(writer.host, namespaces, arrived)
+        return (yield from store_end_offsets(writer, f"controls {row.origin}", as_vector(ends), VECTOR_DAYS))
 
-    def roll_out(self, lane: ShardWriter) -> RollOut:
-        return RollOut(lane, "settle_control", _acknowledged, _running)
+    def roll_out(self, writer: ShardWriter) -> RollOut:
+        return RollOut(writer, "settle_control", _acknowledged, _running)
 
 
 SCOPE_SUSPENSIONS: Final = ScopeSuspensionKind()
@@ -166,22 +166,22 @@ def _acknowledged(lease: Item) -> int:
     return carried_by(lease).done
 
 
-def _running(lane: ShardWriter, pending: PendingReceipt) -> Operation[dict[str, Any]]:
+def _running(writer: ShardWriter, pending: PendingReceipt) -> Operation[dict[str, Any]]:
     """Lists the runs that go on after a suspend."""
     running: list[str] = []
     if isinstance(parse_request(pending.row.body.encode()), ControlSuspend):
-        for shard in range(lane.host.holding.shards):
+        for shard in range(writer.host.holding.shards):
             # All shards have stopped. If the runs of one cannot be read, the receipt lacks them, and the log reports it.
-            listing = _list_running(lane, shard, pending.receipt.namespace, running)
-            yield from lane.host.safely("list_running", keys.shard_pk(shard), listing)
+            listing = _list_running(writer, shard, pending.receipt.namespace, running)
+            yield from writer.host.safely("list_running", keys.shard_pk(shard), listing)
             if len(running) >= LISTED_MAX:
                 break
     return {"running": tuple(running[:LISTED_MAX])}
 
 
-def _list_running(lane: ShardWriter, shard: int, namespace: str | None, running: list[str]) -> Operation[None]:
+def _list_running(writer: ShardWriter, shard: int, namespace: str | None, running: list[str]) -> Operation[None]:
     """Adds the scope's runs in one shard that are past the start gate; a suspend does not end them."""
-    items = yield from lane.read_range(*keys.prefix_range(keys.RUN_PREFIX), keys.shard_pk(shard))
+    items = yield from writer.read_range(*keys.prefix_range(keys.RUN_PREFIX), keys.shard_pk(shard))
     runs = [from_item(Run, item) for item in items]
     running += [
         run.id

@@ -43,7 +43,7 @@ TRY_AGAIN_MS = 10 * 60_000
 
 
 class DoneCallback(Protocol):
-    """Called when a procedure of the lane is done, or with the error for which the lane dropped it."""
+    """Called when a procedure of the shard writer is done, or with the error for which the shard writer dropped it."""
 
     def __call__(self, error: Exception | None = None) -> None: ...
 
@@ -52,7 +52,7 @@ class ShardSuspension:
     """The suspensions of one shard, and the change in progress.
 
     Args:
-        lane: Lane of the shard; its decisions follow the suspensions.
+        writer: Writer of the shard; its decisions follow the suspensions.
         memory: Cache with the open jobs and runs.
         plane: Message scheduler; it holds messages and releases them.
         done: Version that the lease acknowledges.
@@ -60,9 +60,14 @@ class ShardSuspension:
     """
 
     def __init__(
-        self, lane: ShardWriter, memory: ShardCache, plane: MessageScheduler, done: int, on_carried: Callable[[], None]
+        self,
+        writer: ShardWriter,
+        memory: ShardCache,
+        plane: MessageScheduler,
+        done: int,
+        on_carried: Callable[[], None],
     ) -> None:
-        self._lane = lane
+        self._writer = writer
         self._memory = memory
         self._plane = plane
         self._done = done
@@ -73,13 +78,13 @@ class ShardSuspension:
         self._armed = False
 
     def begin(self, controls: ScopeSuspensions) -> Operation[None]:
-        """Applies the suspensions in memory, before the shard serves: to the message scheduler and to the decisions of the lane.
+        """Applies the suspensions in memory, before the shard serves: to the message scheduler and to the decisions of the shard writer.
 
         The lease may still carry an older version. Decisions that follow newer suspensions under an older version only admit less.
         """
         self._wanted = controls
-        self._lane.controls = controls.under(self._lane.controls.version)
-        self._lane.ended_through = self._done
+        self._writer.controls = controls.under(self._writer.controls.version)
+        self._writer.ended_through = self._done
         self._release_is_incomplete = yield from self._plane.holding.begin(controls, self._done)
 
     def recover(self) -> None:
@@ -96,7 +101,7 @@ class ShardSuspension:
     def _continue(self) -> None:
         if not self._in_progress and (self._done < self._wanted.version or self._release_is_incomplete):
             self._in_progress = True
-            self._lane.host.start_safely("controls", f"shard {self._lane.shard}", self._carry_out())
+            self._writer.host.start_safely("controls", f"shard {self._writer.shard}", self._carry_out())
 
     def _carry_out(self) -> Operation[None]:
         """Carries out versions, several at once if they are there. A version that comes during a change is next."""
@@ -144,22 +149,22 @@ class ShardSuspension:
         """Sets one alarm, however many failures there were."""
         if not self._armed:
             self._armed = True
-            self._lane.host.call_at(self._lane.host.now + TRY_AGAIN_MS, self._ring)
+            self._writer.host.call_at(self._writer.host.now + TRY_AGAIN_MS, self._ring)
 
     def _ring(self) -> None:
         self._armed = False
         self._continue()
 
     def _in_lane(self, work: Callable[[DoneCallback], Procedure]) -> Operation[None]:
-        """Waits for a procedure in the lane. Raises the error for which the lane dropped it."""
-        done = Signal(f"controls {self._lane.shard}")
+        """Waits for a procedure in the shard writer. Raises the error for which the shard writer dropped it."""
+        done = Signal(f"controls {self._writer.shard}")
         dropped: list[Exception] = []
 
         def told(error: Exception | None = None) -> None:
             dropped.extend([] if error is None else [error])
-            self._lane.host.operations.raise_(done)
+            self._writer.host.operations.raise_(done)
 
-        self._lane.add_urgent(work(told))
+        self._writer.add_urgent(work(told))
         yield done
         if dropped:
             raise dropped[0]
@@ -188,61 +193,61 @@ class EndSuspendedWork(Procedure):
     def about(self) -> str:
         return f"controls {self.controls.version}"
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
-        yield from lane.adopt_suspensions(self.controls)
+    def run(self, writer: ShardWriter) -> Operation[None]:
+        yield from writer.adopt_suspensions(self.controls)
         self.on_carried()
         if self.controls.names_dropped(self.since):
             # From here on no work of a suspended scope is created or admitted, so the list is complete.
-            yield from self._end(lane, [*self._jobs_and_runs(lane), *(yield from self._evidence(lane))])
-        lane.ended_through = self.controls.version
+            yield from self._end(writer, [*self._jobs_and_runs(writer), *(yield from self._evidence(writer))])
+        writer.ended_through = self.controls.version
         # Jobs that admission passed over during the pages, because a page might have ended them.
         for ref in self.memory.waiting_refs():
-            self.memory.hold(ref, lane.host.now)
+            self.memory.hold(ref, writer.host.now)
         self.told()
 
-    def _end(self, lane: ShardWriter, pending: list[Key]) -> Operation[None]:
+    def _end(self, writer: ShardWriter, pending: list[Key]) -> Operation[None]:
         """Ends pending work, page by page. Raises the error of an item that cannot end, after all others have ended."""
         most, failed = ENDED_PER_PAGE, None
         while pending:
             page = EndPage(tuple(pending[:most]), self._is_dropped)
             try:
-                yield from lane.decide_alone(page)
+                yield from writer.decide_alone(page)
             except (Fenced, WriterClosed):
                 raise
             except Exception as error:  # noqa: BLE001 - any error of one item must not stop the others
                 if most == 1:
-                    lane.host.failed(page.name, page.about, error)
+                    writer.host.failed(page.name, page.about, error)
                     failed, pending = error, pending[1:]
                 else:
                     # The page is too large, or one item causes the error. Halving finds that item.
                     most //= 2
-                    lane.host.note("page_halved", shard=lane.shard, about=page.about, most=most, error=repr(error))
+                    writer.host.note("page_halved", shard=writer.shard, about=page.about, most=most, error=repr(error))
             else:
                 pending = [*page.left, *pending[most:]]
                 most = min(2 * most, ENDED_PER_PAGE)
-            yield from lane.yield_turn()
+            yield from writer.yield_turn()
         if failed is not None:
             raise failed
 
-    def _jobs_and_runs(self, lane: ShardWriter) -> list[Key]:
+    def _jobs_and_runs(self, writer: ShardWriter) -> list[Key]:
         runs = [
-            keys.run(lane.shard, run.id)
+            keys.run(writer.shard, run.id)
             for run in self.memory.runs.values()
             if run.state in BEFORE_GATE and self._is_dropped(run.namespace, run.admitted_at)
         ]
         jobs = [
-            keys.job(lane.shard, job.id)
+            keys.job(writer.shard, job.id)
             for job in self.memory.jobs.values()
             if job.state == PENDING_CONSTRAINT and self._is_dropped(job.namespace, job.satisfied_at)
         ]
         return [*runs, *jobs]
 
-    def _evidence(self, lane: ShardWriter) -> Operation[list[Key]]:
+    def _evidence(self, writer: ShardWriter) -> Operation[list[Key]]:
         """Reads open evidence, which the cache does not have. Evidence of a job ends with the job."""
-        items = yield from lane.read_range(*keys.prefix_range(keys.EVIDENCE_PREFIX))
+        items = yield from writer.read_range(*keys.prefix_range(keys.EVIDENCE_PREFIX))
         found = [from_item(Evidence, item) for item in items]
         return [
-            each.key(lane.shard) for each in found if not each.job and self._is_dropped(each.namespace, each.first_at)
+            each.key(writer.shard) for each in found if not each.job and self._is_dropped(each.namespace, each.first_at)
         ]
 
     def _is_dropped(self, namespace: str, pending_since: int) -> bool:
@@ -307,6 +312,6 @@ class FinishSuspensions(Procedure):
     def about(self) -> str:
         return "controls"
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
-        yield from lane.finish_suspensions()
+    def run(self, writer: ShardWriter) -> Operation[None]:
+        yield from writer.finish_suspensions()
         self.told()

@@ -68,23 +68,25 @@ class SourceKind(ClusterObjectKind[Sources]):
         moved = _moved(before, request, position, facts)
         return moved if moved.after is before else replace(moved, after=_worth_keeping(moved.after, facts.now))
 
-    def known_end_offsets(self, lane: ShardWriter, request: SourceApply | SourceDelete, arrived: int) -> Problem | None:
+    def known_end_offsets(
+        self, writer: ShardWriter, request: SourceApply | SourceDelete, arrived: int
+    ) -> Problem | None:
         if isinstance(request, SourceDelete):
             return None
         topic = request.spec.topic
-        if lane.host.readings.ends(topic, arrived) == {}:
+        if writer.host.readings.ends(topic, arrived) == {}:
             return _is_missing(topic)
-        return _is_silent(topic) if lane.host.readings.fallback(topic, arrived) == SILENT else None
+        return _is_silent(topic) if writer.host.readings.fallback(topic, arrived) == SILENT else None
 
     def read_end_offsets(
-        self, lane: ShardWriter, row: InboxRow, request: SourceApply, arrived: int, asked: int
+        self, writer: ShardWriter, row: InboxRow, request: SourceApply, arrived: int, asked: int
     ) -> Operation[str | Problem]:
         """Reads the end offsets of the source's topic after the source was listed. Those of other sources count toward the limit only."""
         topic = request.spec.topic
-        open_ones = [each for each in (yield from present_sources(lane.host)).entries if each.is_open]
+        open_ones = [each for each in (yield from present_sources(writer.host)).entries if each.is_open]
         wanted = dict.fromkeys(sorted({each.topic for each in open_ones}), arrived)
         wanted[topic] = asked
-        found = yield from ends_at_once(lane.host, wanted, topic)
+        found = yield from ends_at_once(writer.host, wanted, topic)
         if not found.get(topic):
             return _is_missing(topic) if topic in found else _is_silent(topic)
         together = sum(map(len, found.values()))
@@ -92,21 +94,21 @@ class SourceKind(ClusterObjectKind[Sources]):
             had = f"would be read beside others: {together} topic partitions together, at most {TOPIC_PARTITIONS_MAX} are allowed"
             hint = "delete other sources first, or let a topic with fewer of them carry the announcements"
             return Problem("spec.topic", had, hint)
-        return (yield from store_end_offsets(lane, f"source {row.origin}", found[topic]))
+        return (yield from store_end_offsets(writer, f"source {row.origin}", found[topic]))
 
-    def topics_to_ask(self, lane: ShardWriter, unanswered: Sequence[str]) -> Sequence[str]:
-        """Adds the topics of applies that wait in the lane: a topic that does not answer takes seconds.
+    def topics_to_ask(self, writer: ShardWriter, unanswered: Sequence[str]) -> Sequence[str]:
+        """Adds the topics of applies that wait in the shard writer: a topic that does not answer takes seconds.
 
         A result of silent or missing serves the waiting applies. If a topic answers, each apply asks again: its end offsets must be newer.
         """
         topics = dict.fromkeys(unanswered)
-        waiting = (each for each in lane.queued(ApplyClusterObject) if each.kind is self)
+        waiting = (each for each in writer.queued(ApplyClusterObject) if each.kind is self)
         for each in islice(waiting, ASKED_TOGETHER_MAX):
             try:
                 request = parse_request(each.row.body.encode())
             except RefusedRecord:
                 continue  # Its own turn answers it.
-            if isinstance(request, SourceApply) and not request.spec.topic.startswith(own_topics(lane)):
+            if isinstance(request, SourceApply) and not request.spec.topic.startswith(own_topics(writer)):
                 topics[request.spec.topic] = None
         return list(topics)
 

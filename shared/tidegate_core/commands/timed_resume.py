@@ -44,13 +44,13 @@ class ResumeWhenDue(ApplyRequest):
     timer: TimerRow
     name: str = "until"
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
-        yield from self._receipt_once_told(lane)
-        key = self.timer.key(lane.shard)
-        yield from lane.host.write_for_good(Batch("until", (Delete(key),)))
+    def run(self, writer: ShardWriter) -> Operation[None]:
+        yield from self._receipt_once_told(writer)
+        key = self.timer.key(writer.shard)
+        yield from writer.host.write_for_good(Batch("until", (Delete(key),)))
         self.memory.apply_row(key, None)
 
-    def _authorize(self, lane: ShardWriter, request: Request) -> None:
+    def _authorize(self, writer: ShardWriter, request: Request) -> None:
         """Allows the request: tidegate made it, so the rules for topics of users do not apply."""
 
     @property
@@ -60,7 +60,7 @@ class ResumeWhenDue(ApplyRequest):
 
     def _decide(
         self,
-        lane: ShardWriter,
+        writer: ShardWriter,
         request: ScheduleRequest,
         position: Position,
         before: ScheduleState | None,
@@ -72,11 +72,11 @@ class ResumeWhenDue(ApplyRequest):
         own = Position.parse(before.position)
         now = _suspension_end(before, definition, now)
         # A dataclass with slots is a second class object, which `super` without arguments does not know. So the class is named.
-        return (yield from super(ResumeWhenDue, self)._decide(lane, request, own, before, definition, now))
+        return (yield from super(ResumeWhenDue, self)._decide(writer, request, own, before, definition, now))
 
     def _move(
         self,
-        lane: ShardWriter,
+        writer: ShardWriter,
         request: ScheduleRequest,
         request_id: str,
         position: Position,
@@ -101,30 +101,30 @@ class ApplyAfterTimedResume(ApplyRequest):
 
     ends: dict[int, int] = field(default_factory=dict, compare=False)
 
-    def _apply(self, lane: ShardWriter, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
+    def _apply(self, writer: ShardWriter, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         if isinstance(request, ScheduleRequest) and not isinstance(request, ScheduleResume) and outcome.receipt is None:
-            yield from self._resume_if_due(lane, request)
-        yield from super(ApplyAfterTimedResume, self)._apply(lane, request, request_id, outcome)
+            yield from self._resume_if_due(writer, request)
+        yield from super(ApplyAfterTimedResume, self)._apply(writer, request, request_id, outcome)
 
-    def _resume_if_due(self, lane: ShardWriter, request: ScheduleRequest) -> Operation[None]:
-        state = yield from self._state(lane, request)
+    def _resume_if_due(self, writer: ShardWriter, request: ScheduleRequest) -> Operation[None]:
+        state = yield from self._state(writer, request)
         # A request from before the suspend is superseded. The pages of that suspend may still be open.
-        if state is None or not _has_ended(state, lane.host.now) or state.position > self.row.origin:
+        if state is None or not _has_ended(state, writer.host.now) or state.position > self.row.origin:
             return
         assert state.until is not None
         timer = TimerRow(at=state.until, kind=keys.RESUME_TIMER, ref=keys.schedule_ref(state.namespace, state.name))
         # A reading may have begun before the end of the suspension. Events between the two were ignored, so only later readings serve.
-        begun = self.ends.setdefault(state.until, lane.host.readings.begun)
+        begun = self.ends.setdefault(state.until, writer.host.readings.begun)
         try:
-            yield from resume_when_due(timer, self.memory, self.recurring, begun).run(lane)
+            yield from resume_when_due(timer, self.memory, self.recurring, begun).run(writer)
         except (Fenced, WriterClosed, Deferred):
             raise
         except Exception as error:  # noqa: BLE001 - the row tries again later; a delete must work without the resume
-            lane.host.failed("until", timer.ref, error)
+            writer.host.failed("until", timer.ref, error)
 
     def _decide(
         self,
-        lane: ShardWriter,
+        writer: ShardWriter,
         request: ScheduleRequest,
         position: Position,
         before: ScheduleState | None,
@@ -134,7 +134,9 @@ class ApplyAfterTimedResume(ApplyRequest):
         """Decides the request. A resume counts from the end of the suspension; it takes the place of the timed one, because it names a `backlog`."""
         if isinstance(request, ScheduleResume) and before is not None and _has_ended(before, now):
             now = _suspension_end(before, definition, now)
-        return (yield from super(ApplyAfterTimedResume, self)._decide(lane, request, position, before, definition, now))
+        return (
+            yield from super(ApplyAfterTimedResume, self)._decide(writer, request, position, before, definition, now)
+        )
 
 
 def _has_ended(state: ScheduleState, now: int) -> bool:

@@ -61,8 +61,8 @@ class RemoveUpstream(ApplyRequest):
     put_off: Callable[[], None]
     name: str = "upstream_gone"
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
-        controls = lane.controls
+    def run(self, writer: ShardWriter) -> Operation[None]:
+        controls = writer.controls
         if controls.covers(self.row.namespace) and self.memory.left_rows.may_count(controls.version, self.at):
             # Earlier ends of runs wait for that suspension too. Applied before them, the delete would hide which incarnation they belong to.
             self.leave()
@@ -70,10 +70,10 @@ class RemoveUpstream(ApplyRequest):
         if self._waits_for_an_end():
             self.put_off()
             return
-        yield from self._receipt_once_told(lane)
+        yield from self._receipt_once_told(writer)
         self.done()
 
-    def _authorize(self, lane: ShardWriter, request: Request) -> None:
+    def _authorize(self, writer: ShardWriter, request: Request) -> None:
         """Allows the request: tidegate made it, so the rules for topics of users do not apply."""
 
     def _waits_for_an_end(self) -> bool:
@@ -97,7 +97,7 @@ class RemoveUpstream(ApplyRequest):
 
     def _decide(
         self,
-        lane: ShardWriter,
+        writer: ShardWriter,
         request: ScheduleRequest,
         position: Position,
         before: ScheduleState | None,
@@ -115,7 +115,7 @@ class RemoveUpstream(ApplyRequest):
             return StateChange(ReceiptStatus.UNCHANGED)
         gone = (*before.gone, self.gone)
         ends = without(trigger, before.namespace, frozenset(gone)) is None
-        lane.host.note("upstream_deleted", schedule=self.ref, upstream=self.gone, ended=ends)
+        writer.host.note("upstream_deleted", schedule=self.ref, upstream=self.gone, ended=ends)
         if ends:
             return deleted(before, request, Position.parse(before.position), now)
         return StateChange(ReceiptStatus.ACCEPTED, replace(before, gone=gone))

@@ -60,7 +60,7 @@ class Procedure(ABC):
         return None
 
     @abstractmethod
-    def run(self, lane: ShardWriter) -> Operation[None]: ...
+    def run(self, writer: ShardWriter) -> Operation[None]: ...
 
 
 class Deferred(Exception):

@@ -77,8 +77,8 @@ class _Mark(Procedure):
     def about(self) -> str:
         return self.passed.name
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
-        lane.host.operations.raise_(self.passed)
+    def run(self, writer: ShardWriter) -> Operation[None]:
+        writer.host.operations.raise_(self.passed)
         yield from ()
 
 

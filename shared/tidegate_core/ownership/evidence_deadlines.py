@@ -34,15 +34,15 @@ class Deadlines:
     Args:
         host: Shared parts of the partition actor.
         shard: Number of the shard.
-        lane: Lane for the decisions.
+        writer: Writer for the decisions.
         inbox: Inbox of the shard; events in it are counted before a later deadline.
         memory: Cache of the shard.
     """
 
-    def __init__(self, host: ActorContext, shard: int, lane: ShardWriter, inbox: Inbox, memory: ShardCache) -> None:
+    def __init__(self, host: ActorContext, shard: int, writer: ShardWriter, inbox: Inbox, memory: ShardCache) -> None:
         self._host = host
         self._shard = shard
-        self._lane = lane
+        self._writer = writer
         self._inbox = inbox
         self._memory = memory
         self._under_way: Counter[str] = Counter()
@@ -67,7 +67,7 @@ class Deadlines:
         through, unread = self._memory.settled.through(_schedule_of(row))
         if row.at > through:
             return False
-        self._lane.add(deadline_decision(row, unread, through, self._memory))
+        self._writer.add(deadline_decision(row, unread, through, self._memory))
         return True
 
     def _expire(self, rows: Sequence[TimerRow], through: Instant) -> Operation[None]:
@@ -81,7 +81,7 @@ class Deadlines:
             yield from self._host.sleep(ahead)
         unread = yield from self._settled(list(map(_schedule_of, rows)), through)
         for row in rows:
-            self._lane.add(deadline_decision(row, unread, through, self._memory))
+            self._writer.add(deadline_decision(row, unread, through, self._memory))
 
     def _settle(self, namespace: str) -> Operation[None]:
         """Waits for the watermark of schedules whose events wait, unless another wait covers them up to the same instant.

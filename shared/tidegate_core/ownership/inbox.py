@@ -1,6 +1,6 @@
 """A shard's inbox: reads the rows that ingest on any node wrote, hands them to their handlers, and removes them afterwards.
 
-The shard actor runs it and wakes it. Messages go to the message scheduler, all other rows become work of the lane. This module itself deletes
+The shard actor runs it and wakes it. Messages go to the message scheduler, all other rows become work of the shard writer. This module itself deletes
 only rows of requests, after it has published their receipts. A crash in between repeats the receipt.
 """
 
@@ -49,13 +49,13 @@ class Inbox:
         has_been_read: Whether all rows that were there at the take-over are handed on.
     """
 
-    def __init__(self, lane: ShardWriter, memory: ShardCache, plane: MessageScheduler) -> None:
-        self._lane = lane
-        self._host = lane.host
+    def __init__(self, writer: ShardWriter, memory: ShardCache, plane: MessageScheduler) -> None:
+        self._writer = writer
+        self._host = writer.host
         self._memory = memory
         self._plane = plane
-        self._woken = Signal(f"inbox {lane.shard}")
-        self._roll_outs = {name: kind.roll_out(lane) for name, kind in CLUSTER_OBJECTS.items()}
+        self._woken = Signal(f"inbox {writer.shard}")
+        self._roll_outs = {name: kind.roll_out(writer) for name, kind in CLUSTER_OBJECTS.items()}
         self._reads = 0
         self._put_off: set[Key] = set()
         self._closed = False
@@ -84,11 +84,11 @@ class Inbox:
         """
         self.forget_removed_rows()
         self._reads += 1
-        items = yield from self._lane.read_range(*keys.prefix_range(keys.INBOX_PREFIX))
+        items = yield from self._writer.read_range(*keys.prefix_range(keys.INBOX_PREFIX))
         self._reads -= 1
         messages = [row for row in (from_item(InboxRow, item) for item in items) if row.kind == keys.MESSAGE_INBOX]
         known = self._memory.inbox.keys() | self._memory.inbox_gone
-        fresh = {key: row for row in messages if (key := row.key(self._lane.shard)) not in known}
+        fresh = {key: row for row in messages if (key := row.key(self._writer.shard)) not in known}
         self._memory.inbox.update(fresh)
         self._hand(list(fresh.values()))
 
@@ -111,7 +111,7 @@ class Inbox:
 
     @property
     def _left(self) -> int:
-        return len(self._memory.left_rows) + self._lane.standing_aside
+        return len(self._memory.left_rows) + self._writer.standing_aside
 
     @property
     def _in_progress(self) -> int:
@@ -122,7 +122,7 @@ class Inbox:
         """Reads the whole inbox and hands on the new rows."""
         self.forget_removed_rows()
         self._reads += 1
-        items = yield from self._lane.read_range(*keys.prefix_range(keys.INBOX_PREFIX))
+        items = yield from self._writer.read_range(*keys.prefix_range(keys.INBOX_PREFIX))
         self._reads -= 1
         fresh: list[tuple[Key, InboxRow]] = []
         for item in items:
@@ -132,7 +132,7 @@ class Inbox:
             if key not in self._memory.inbox and key not in self._memory.inbox_gone:
                 row = from_item(InboxRow, item)
                 self._memory.inbox[key] = row
-                self._lane.view.offer(key, item)
+                self._writer.view.offer(key, item)
                 fresh.append((key, row))
         self._route(fresh)
         self.has_been_read = True
@@ -150,28 +150,28 @@ class Inbox:
         for work in self._counting_work(
             [(key, row) for key, row in inbox if row.kind == keys.EVENTS_INBOX or key in behind]
         ):
-            self._lane.add(work)
+            self._writer.add(work)
 
     def count_resumed_rows(self) -> None:
         """Counts deferred rows that the present suspensions no longer cover, before later rows. Called when the lease carries a new version."""
-        controls, inbox = self._lane.controls, self._memory.inbox
+        controls, inbox = self._writer.controls, self._memory.inbox
         left = self._memory.left_rows
         going_on = [key for key in left if not controls.covers(inbox[key].namespace)]
-        self._lane.add_first(*self._counting_work([(key, inbox[key]) for key in left.take(going_on)]))
+        self._writer.add_first(*self._counting_work([(key, inbox[key]) for key in left.take(going_on)]))
 
     def count_outdated_rows(self) -> None:
         """Handles deferred rows that are too old for a resume that is still unknown here. Called after each read of the suspensions."""
-        old = self._memory.left_rows.take_old(self._lane.controls.version)
+        old = self._memory.left_rows.take_old(self._writer.controls.version)
         for work in self._counting_work([(key, self._memory.inbox[key]) for key in old]):
-            self._lane.add(work)
+            self._writer.add(work)
 
     def _route(self, fresh: list[tuple[Key, InboxRow]]) -> None:
         self._hand([row for _, row in fresh if row.kind == keys.MESSAGE_INBOX])
         requests = sorted((row for _, row in fresh if row.kind == keys.REQUEST_INBOX), key=lambda row: row.origin)
         for row in requests:
-            self._lane.add(self._application_of(row))
+            self._writer.add(self._application_of(row))
         for work in self._counting_work(fresh):
-            self._lane.add(work)
+            self._writer.add(work)
 
     def _counting_work(self, rows: Sequence[tuple[Key, InboxRow]]) -> list[Work]:
         """Returns the work that counts the events of some rows, and then the work for deleted upstreams."""
@@ -191,7 +191,7 @@ class Inbox:
 
     def _upstream_gone(self, row: InboxRow) -> RemoveUpstream:
         def put_off(row: InboxRow) -> None:
-            self._put_off.add(row.key(self._lane.shard))
+            self._put_off.add(row.key(self._writer.shard))
 
         arrived = self._host.readings.begun
         return upstream_gone(row, self._memory, self._plane.recurring, self._done, put_off, arrived)
@@ -235,10 +235,10 @@ class Inbox:
 
     def _remove(self, row: InboxRow) -> Operation[None]:
         # Unconditional: the receipt is stored under the lease and published, so a former owner may remove the row, too.
-        key = row.key(self._lane.shard)
+        key = row.key(self._writer.shard)
         yield from self._host.write_for_good(Batch("inbox_done", (Delete(key),)))
         self._memory.inbox_row_gone(key)
-        self._lane.view.forget([key])
+        self._writer.view.forget([key])
 
 
 def _schedule_of(row: InboxRow) -> str:

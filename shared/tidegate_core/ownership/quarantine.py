@@ -47,22 +47,24 @@ class Quarantine:
     """The policy for each kind of failed work; one per shard."""
 
     def __init__(
-        self, lane: ShardWriter, memory: ShardCache, admission: AdmissionScheduler, attempts: Attempts
+        self, writer: ShardWriter, memory: ShardCache, admission: AdmissionScheduler, attempts: Attempts
     ) -> None:
-        self._lane = lane
-        self._host = lane.host
+        self._writer = writer
+        self._host = writer.host
         self._memory = memory
         self._admission = admission
         self._attempts = attempts
 
     def take(self, work: Work, error: Exception) -> None:
-        """Takes work that the lane has dropped because of an error."""
+        """Takes work that the shard writer has dropped because of an error."""
         match work:
             case MatchEvents(rows=rows) if len(rows) > 1:
-                self._lane.add_first(*(replace(work, rows=(row,)) for row in rows))  # One of the rows causes the error.
+                self._writer.add_first(
+                    *(replace(work, rows=(row,)) for row in rows)
+                )  # One of the rows causes the error.
                 return
             case AdmitNext(most=most) if most > 1:
-                self._lane.add_first(replace(work, most=1))
+                self._writer.add_first(replace(work, most=1))
                 return
             case EndSuspendedWork(told=told) | FinishSuspensions(told=told):
                 told(error)  # The waiting operation reports it: a later suspension must not wait for this one.
@@ -76,7 +78,7 @@ class Quarantine:
             case ResumeWhenDue() | RemoveUpstream():
                 self._later(work)  # No sender waits for an answer.
             case ApplyRequest():
-                self._lane.add_first(RefuseRequest(work, error, self._owes))
+                self._writer.add_first(RefuseRequest(work, error, self._owes))
             case CheckRun() | FireSchedule() | ExpireEvidence() | LatchTicks():
                 pass  # The sweep brings it again.
             case MarkLost() | RequestCancel():
@@ -96,11 +98,11 @@ class Quarantine:
                 self._later(work)
 
     def _later(self, work: Work) -> None:
-        self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._lane.add, work))
+        self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._writer.add, work))
 
     def _owes(self, request: ApplyRequest) -> None:
         """Tries a request again that is done in part. Its cached receipt is dropped: a repeat of the request then completes it sooner."""
-        self._lane.view.forget([request.receipt_key(self._lane.shard)])
+        self._writer.view.forget([request.receipt_key(self._writer.shard)])
         self._later(request)
 
     def _set_aside(self, ref: str, looked_at: Sequence[str]) -> None:

@@ -48,7 +48,7 @@ SWEEP_MS = 10_000
 """Interval between sweeps: a lost wake-up costs at most this latency."""
 WRITER_CHECK_MS = 5
 WRITER_PATIENCE_MS = 1_000
-"""How long a decision outside the lane waits for the lane to become idle. Their transactions would conflict; a drain has 2.5 s in total."""
+"""How long a decision outside the shard writer waits for the shard writer to become idle. Their transactions would conflict; a drain has 2.5 s in total."""
 
 
 class ShardActor:
@@ -79,7 +79,7 @@ class ShardActor:
         self.memory = ShardCache(shard, host.holding.shards)
         self.outages = outages
         self._host = host
-        self._lane = ShardWriter(
+        self._writer = ShardWriter(
             host, shard, epoch, carried.seen, self._written, self._arm, self._failed, outages.settle
         )
         outages.connect(
@@ -87,16 +87,16 @@ class ShardActor:
             (self.memory.outages_are, plane.checkpoints.outages_are),
             plane.recurring,
         )
-        self._admission = AdmissionScheduler(self._lane, self.memory)
+        self._admission = AdmissionScheduler(self._writer, self.memory)
         self.memory.loads.connect(host, self._admission.request)
-        self._limits = LimitCoordinator(self._lane)
-        self._inbox = Inbox(self._lane, self.memory, plane)
-        self._deadlines = Deadlines(host, shard, self._lane, self._inbox, self.memory)
+        self._limits = LimitCoordinator(self._writer)
+        self._inbox = Inbox(self._writer, self.memory, plane)
+        self._deadlines = Deadlines(host, shard, self._writer, self._inbox, self.memory)
         plane.elsewhere.connect(self._inbox.hand_messages)
-        self._attempts = Attempts(self._lane, self.memory, index)
-        self._outbox = OutboxRelay(self._lane, self.memory, index, self._attempts)
-        self._quarantine = Quarantine(self._lane, self.memory, self._admission, self._attempts)
-        self._suspension = ShardSuspension(self._lane, self.memory, plane, carried.done, self._suspensions_carried)
+        self._attempts = Attempts(self._writer, self.memory, index)
+        self._outbox = OutboxRelay(self._writer, self.memory, index, self._attempts)
+        self._quarantine = Quarantine(self._writer, self.memory, self._admission, self._attempts)
+        self._suspension = ShardSuspension(self._writer, self.memory, plane, carried.done, self._suspensions_carried)
         self._draining = False
         self._wake_at: int | None = None
 
@@ -117,25 +117,25 @@ class ShardActor:
         yield from self._inbox.hand_messages()
         yield from self.plane.recover()
         for prefix in (keys.JOB_PREFIX, keys.RUN_PREFIX, keys.OUTBOX_PREFIX):
-            rows.extend((yield from self._lane.read_range(*keys.prefix_range(prefix))))
+            rows.extend((yield from self._writer.read_range(*keys.prefix_range(prefix))))
         rows.extend((yield from self._read_timers()))
         for row in rows:
             key = Key(str(row["pk"]), str(row["sk"]))
-            self._lane.view.learn([key], {key: row})
+            self._writer.view.learn([key], {key: row})
             self.memory.apply_row(key, row)
         if self._draining:
             return  # A draining shard begins nothing.
         # First: the lease must carry the suspensions before a decision follows them.
         self._suspension.recover()
         self.outages.served()
-        self._host.operations.start(self._lane.serve())
+        self._host.operations.start(self._writer.serve())
         self._attempts.recover()
         self._outbox.recover()
         self._host.operations.start(self._inbox.serve())
         self._host.operations.start(self._limits.sweep())
         self._host.operations.start(self._sweep())
-        self._host.operations.start(TimerSweep(self._lane).serve())
-        self._host.operations.start(RepairSweep(self._lane, self.plane.recurring).serve())
+        self._host.operations.start(TimerSweep(self._writer).serve())
+        self._host.operations.start(RepairSweep(self._writer, self.plane.recurring).serve())
         for ref in self.memory.waiting_refs():
             self._admission.request(ref)
         self._arm()
@@ -149,16 +149,16 @@ class ShardActor:
 
     def _recover_recurring(self) -> Operation[None]:
         """Loads recurring messages: their fires have no rows, so they must be known before the first fire and before any checkpoint."""
-        records = yield from self._lane.read_range(*keys.prefix_range(keys.RECURRING_PREFIX))
+        records = yield from self._writer.read_range(*keys.prefix_range(keys.RECURRING_PREFIX))
 
         def place(ref: str, summons: Key | None) -> None:
-            self._lane.add(PlaceRecord(ref, self.plane.recurring, summons))
+            self._writer.add(PlaceRecord(ref, self.plane.recurring, summons))
 
         def place_alone(ref: str, summons: Key) -> Operation[None]:
             give_up = self._host.now + WRITER_PATIENCE_MS
-            while not self._lane.is_idle and self._host.now < give_up:
+            while not self._writer.is_idle and self._host.now < give_up:
                 yield from self._host.sleep(WRITER_CHECK_MS)
-            yield from self._lane.decide_alone(PlaceRecord(ref, self.plane.recurring, summons))
+            yield from self._writer.decide_alone(PlaceRecord(ref, self.plane.recurring, summons))
 
         self.plane.recurring.begin(records, place, place_alone)
 
@@ -171,15 +171,15 @@ class ShardActor:
         self._inbox.close()
         self._attempts.close()
         self._limits.close()
-        self._lane.close()
-        yield from self._host.wait_while(lambda: not self._lane.is_idle)
+        self._writer.close()
+        yield from self._host.wait_while(lambda: not self._writer.is_idle)
 
     def _have_outage_written(self) -> None:
-        """Stores outage facts; during a drain outside the lane, which takes no more work or never ran. Late fires wait for the facts."""
+        """Stores outage facts; during a drain outside the shard writer, which takes no more work or never ran. Late fires wait for the facts."""
         if self._draining:
             self._host.start_safely("outage", f"shard {self.shard}", self.outages.settle())
         else:
-            self._lane.add(WriteDownOutage(self.outages, f"shard {self.shard}"))
+            self._writer.add(WriteDownOutage(self.outages, f"shard {self.shard}"))
 
     @property
     def is_draining(self) -> bool:
@@ -275,13 +275,13 @@ class ShardActor:
         rows = self.memory.take_due(now)
         for row in rows:
             if row.kind == keys.NOMINAL_TIMER:
-                self._lane.add(FireSchedule(row, self.memory))
+                self._writer.add(FireSchedule(row, self.memory))
             elif row.kind == keys.RESUME_TIMER:
                 self._host.start_safely("until", row.ref, self._resume(row))
             elif row.kind == keys.CHUNKS_TIMER:
                 self._host.start_safely("clean_up", row.ref, clean_up(self._host, self.shard, row))
             elif row.kind == keys.LIMIT_TIMER:
-                self._lane.add(RemoveIdle(row, self._limits.wake))
+                self._writer.add(RemoveIdle(row, self._limits.wake))
         self._deadlines.take([row for row in rows if row.kind == keys.EVIDENCE_TIMER])
         for ref in self.memory.take_held(now):
             self._admission.request(ref)
@@ -290,13 +290,13 @@ class ShardActor:
     def _resume(self, row: TimerRow) -> Operation[None]:
         """Resumes a schedule after all rows that were in the inbox at the fence: they may include the unfinished suspend itself."""
         yield from self._host.wait_while(lambda: not self._inbox.has_been_read)
-        self._lane.add(resume_when_due(row, self.memory, self.plane.recurring, self._host.readings.begun))
+        self._writer.add(resume_when_due(row, self.memory, self.plane.recurring, self._host.readings.begun))
 
     def _read_timers(self) -> Operation[list[Item]]:
         """Reads from the first timer row, overdue ones included: a stall must not lose the rows that fell due in it."""
         self.memory.horizon = self._host.now + TIMER_WINDOW_MS
         high = f"{keys.TIMER_PREFIX}{keys.instant_text(self.memory.horizon)}#{keys.LAST}"
-        return (yield from self._lane.read_range(keys.TIMER_PREFIX, high))
+        return (yield from self._writer.read_range(keys.TIMER_PREFIX, high))
 
     def _sweep(self) -> Operation[None]:
         """Checks what a lost wake-up would have reported, and loads timer rows that come near."""

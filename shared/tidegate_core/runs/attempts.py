@@ -62,9 +62,9 @@ PROBE_GAP_MS = 10 * 60_000
 class Attempts:
     """One per shard."""
 
-    def __init__(self, lane: ShardWriter, memory: ShardCache, index: SubscriptionIndex) -> None:
-        self._lane = lane
-        self._host = lane.host
+    def __init__(self, writer: ShardWriter, memory: ShardCache, index: SubscriptionIndex) -> None:
+        self._writer = writer
+        self._host = writer.host
         self._memory = memory
         self._index = index
         self._launching: set[tuple[str, int]] = set()
@@ -97,8 +97,8 @@ class Attempts:
         """Checks a run whose item may have changed, or whose time-out may have passed."""
         run = self._memory.runs.get(run_id)
         if run is not None:
-            self._lane.add(
-                CheckRun(self._lane.shard, run_id, self._seen, self._memory, self._is_unasked, self._is_watched)
+            self._writer.add(
+                CheckRun(self._writer.shard, run_id, self._seen, self._memory, self._is_unasked, self._is_watched)
             )
 
     def check_all(self) -> None:
@@ -106,7 +106,7 @@ class Attempts:
 
         A run that already has a check in the queue gets no second one: a shard writer with a backlog has enough to do.
         """
-        to_be_taken = {each.run_id for each in self._lane.queued(CheckRun)}
+        to_be_taken = {each.run_id for each in self._writer.queued(CheckRun)}
         for run_id in list(self._memory.runs):
             if run_id not in to_be_taken:
                 self.check(run_id)
@@ -118,11 +118,11 @@ class Attempts:
         an answer of an
         earlier request no longer lists as open is included.
         """
-        yield from self._lane.wait_for_queued()
+        yield from self._writer.wait_for_queued()
         runs = [run.id for run in self._memory.runs_of(ref) if run.incarnation == incarnation]
         if not runs:
             return
-        wanted = {run_id: keys.run(self._lane.shard, run_id) for run_id in runs}
+        wanted = {run_id: keys.run(self._writer.shard, run_id) for run_id in runs}
         found = yield from self._host.read_for_good(Read(tuple(wanted.values())))
         assert isinstance(found, Items)
         present = [from_item(Run, found.found[key]) for key in wanted.values() if key in found.found]
@@ -131,7 +131,7 @@ class Attempts:
             if run.ended_at is not None or run in started:
                 self.check(run.id)
         yield from self._tell_starts(ref, started)
-        yield from self._lane.wait_for_queued()  # Also for runs that ended during the read.
+        yield from self._writer.wait_for_queued()  # Also for runs that ended during the read.
 
     def follow(self, before: Run | None, run: Run | None) -> None:
         """A transaction of this shard has written or removed the run's item."""
@@ -169,8 +169,8 @@ class Attempts:
         """Returns a run that a decision has read, in the state in which later decisions of the same transaction have
         left it.
         """
-        key = keys.run(self._lane.shard, run.id)
-        item = self._lane.view.item(key) if self._lane.view.knows(key) else None
+        key = keys.run(self._writer.shard, run.id)
+        item = self._writer.view.item(key) if self._writer.view.knows(key) else None
         return run if item is None else from_item(Run, item)
 
     def _has_begun(self, run: Run) -> None:
@@ -190,7 +190,7 @@ class Attempts:
         matched = yield from self._index.match(self._host, [event_key])
         if any(listener.row.starts for listener in matched[event_key]):
             for run in runs:
-                self._lane.add(PublishStart(self._lane.shard, run.id))
+                self._writer.add(PublishStart(self._writer.shard, run.id))
 
     def _tell(self, run: Run, state: RunState, at: int) -> None:
         """Sends a record to `tidegate.runs`, best effort. The record of the end is guaranteed."""
@@ -234,7 +234,7 @@ class Attempts:
             # Otherwise the answer is unknown. Or the run is absent, and was started by an artefact whose submission got
             # no answer, so its place was not recorded. It ends with its report. Without a report it is shown as lost.
             if self._host.now - since >= PROBE_GAP_MS:
-                self._lane.add(MarkLost(self._lane.shard, run.id, run.attempt))
+                self._writer.add(MarkLost(self._writer.shard, run.id, run.attempt))
                 since = self._host.now
             yield from self._host.sleep(LOOKUP_AGAIN_MS)
 
@@ -284,25 +284,25 @@ class Attempts:
                     pause = min(2 * pause, SUBMIT_RETRY_LAST_MS)
 
     def _reject(self, run: Run, error_class: str, message: str) -> None:
-        self._lane.add(RejectRun(self._lane.shard, run.id, run.attempt, error_class, message, self._ask_again))
+        self._writer.add(RejectRun(self._writer.shard, run.id, run.attempt, error_class, message, self._ask_again))
 
     def _note_silence(self, run: Run, message: str) -> None:
         known = self._memory.runs.get(run.id)
         if known is not None and known.attempt == run.attempt and not is_same_silence(known, message):
-            self._lane.add(NoteSilence(self._lane.shard, run.id, run.attempt, message))
+            self._writer.add(NoteSilence(self._writer.shard, run.id, run.attempt, message))
 
     def _plan_anew(self, run: Run) -> None:
-        self._lane.add(RescheduleAttempt(self._lane.shard, run.id, self._memory, self._ask_again))
+        self._writer.add(RescheduleAttempt(self._writer.shard, run.id, self._memory, self._ask_again))
 
     def _submitted(self, run: Run, submitted: Submitted) -> None:
         node = self._host.holding.node
-        self._lane.add(MarkSubmitted(self._lane.shard, run.id, run.attempt, submitted, node))
+        self._writer.add(MarkSubmitted(self._writer.shard, run.id, run.attempt, submitted, node))
 
     def _manifest(self, run: Run) -> Operation[list[Entry]]:
         if run.evidence_id is None:
             return []
         low, high = chunk_range(run.evidence_id)
-        items = yield from self._lane.read_range(low, high)
+        items = yield from self._writer.read_range(low, high)
         return merged_entries([str(item["entries"]) for item in items[: run.chunks]])
 
     def _watch(self, run: Run, host: str | None) -> Operation[None]:
@@ -329,7 +329,7 @@ class Attempts:
     def _find(self, lost: Run) -> None:
         """Marks a lost run as running if its program is watched: a look-up or a repeated submission has found it."""
         if self._is_watched(lost):
-            self._lane.add(MarkFound(self._lane.shard, lost.id, lost.attempt))
+            self._writer.add(MarkFound(self._writer.shard, lost.id, lost.attempt))
 
     def _is_unasked(self, run: Run) -> bool:
         return (run.id, run.attempt) in self._unasked
@@ -341,8 +341,8 @@ class Attempts:
 
     def _gone(self, run: Run, gone: ProgramEnded, host: str | None) -> None:
         """Adds the decision on the end of an attempt. `run` is the run as known when the launcher was asked."""
-        self._lane.add(
-            AttemptEnded(self._lane.shard, run.id, run.attempt, gone, self._memory, host, run.driver, self._ask_again)
+        self._writer.add(
+            AttemptEnded(self._writer.shard, run.id, run.attempt, gone, self._memory, host, run.driver, self._ask_again)
         )
 
     def _ask_again(self, run: Run) -> None:

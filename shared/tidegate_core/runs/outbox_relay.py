@@ -26,9 +26,9 @@ from tidegate_core.shard.shard_cache import ShardCache
 class OutboxRelay:
     """One per shard."""
 
-    def __init__(self, lane: ShardWriter, memory: ShardCache, index: SubscriptionIndex, attempts: Attempts) -> None:
-        self._lane = lane
-        self._host = lane.host
+    def __init__(self, writer: ShardWriter, memory: ShardCache, index: SubscriptionIndex, attempts: Attempts) -> None:
+        self._writer = writer
+        self._host = writer.host
         self._memory = memory
         self._index = index
         self._attempts = attempts
@@ -66,7 +66,7 @@ class OutboxRelay:
         yield from self._host.write_for_good(Batch("outbox_done", (Delete(key),)))
         self._memory.outbox.pop(key, None)
         self._matched.pop(key, None)
-        self._lane.view.forget([key])
+        self._writer.view.forget([key])
 
     def _publish(self, row: OutboxRow) -> Operation[None]:
         topics, key, record = self._host.holding, row.run_id.encode(), row.record.encode()
@@ -99,7 +99,7 @@ class OutboxRelay:
             self._distribute(key)
 
     def _distribute(self, key: Key) -> None:
-        self._lane.add(FanOut(key, self._listeners[key], self._lane.shard, partial(self._close, key)))
+        self._writer.add(FanOut(key, self._listeners[key], self._writer.shard, partial(self._close, key)))
 
     def _close(self, key: Key) -> None:
         """No subscriber is left for the row, so no step waits for it any more."""

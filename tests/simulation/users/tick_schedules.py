@@ -35,7 +35,7 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     "language.triggers.composite.ticks:TICKS_TAKEN_MAX": (1, 2, 500),
 }
 """What one decision takes, and how much may be open: few enough that an outage of seconds leaves more. Each open instance is a range of
-the lane's view, whose knob lets it keep nine.
+the shard writer's view, whose knob lets it keep nine.
 """
 
 

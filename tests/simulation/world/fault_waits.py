@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from tidegate_core.rows.store_operations import Transaction
 
 BEFORE_LANES: Final = "acquire"
-"""It moves a lease before there is a lane."""
+"""It moves a lease before there is a shard writer."""
 OUTAGE: Final = "outage"
-"""It is written within the lane, before all that depends on it, and does not check the lease."""
+"""It is written within the shard writer, before all that depends on it, and does not check the lease."""
 DEALS_WITH_RECORDS: Final = frozenset({"cursor", "inboxed"})
 """Behind them whoever owns a message's shard may rely on its create (DESIGN 5). The first item of each is of the topic partition's
 position, or of the shard's inbox.
@@ -47,9 +47,9 @@ class FaultWaits:
         if before is None:
             return
         wait = FaultWait(transaction.token, before, now)
-        lane = lane_of(transaction)
-        if lane is not None:
-            self.lanes[lane].append(wait)
+        writer = lane_of(transaction)
+        if writer is not None:
+            self.lanes[writer].append(wait)
         if transaction.name in DEALS_WITH_RECORDS:
             self.records[transaction.actions[0].key.pk].append(wait)
 
@@ -61,7 +61,7 @@ class FaultWaits:
 def lane_of(transaction: Transaction) -> str | None:
     """Returns the partition key of the shard whose lane waits until this is settled: only lanes check a lease. None: no lane does.
 
-    A lane that raises the version of an index shard waits for that as well, and the transaction does not name its shard: it is left out,
+    A shard writer that raises the version of an index shard waits for that as well, and the transaction does not name its shard: it is left out,
     which errs on the strict side.
     """
     if transaction.name == BEFORE_LANES:

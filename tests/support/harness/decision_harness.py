@@ -1,4 +1,4 @@
-"""The rows of one shard and one decision at a time: what the lane does, without the lane. For tests of decisions."""
+"""The rows of one shard and one decision at a time: what the shard writer does, without the shard writer. For tests of decisions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ R = TypeVar("R", bound="DataclassInstance")
 
 
 class DecisionHarness:
-    """The rows of shard 0 and one decision at a time: what the lane does, without the lane.
+    """The rows of shard 0 and one decision at a time: what the shard writer does, without the shard writer.
 
     Attributes:
         memory: What an owner would keep; learns all that is written.

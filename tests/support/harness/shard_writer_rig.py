@@ -1,4 +1,4 @@
-"""A lane on a store in memory, whose answers a test may script or hold back, and decisions to put into it."""
+"""A shard writer on a store in memory, whose answers a test may script or hold back, and decisions to put into it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class InParts:
 
 @dataclass
 class Rig:
-    """A lane on a store; `script` may answer an effect instead of the store."""
+    """A shard writer on a store; `script` may answer an effect instead of the store."""
 
     store: MemoryStore = field(default_factory=MemoryStore)
     observed: list[tuple[Key, Item | None]] = field(default_factory=list)
@@ -113,8 +113,8 @@ class Rig:
         def observe(key: Key, item: Item | None) -> None:
             self.observed.append((key, item))
 
-        self.lane = ShardWriter(self.host, 0, 4, 0, observe, lambda: None, lambda *failed: self.failed.append(failed))
-        self.host.operations.start(self.lane.serve())
+        self.writer = ShardWriter(self.host, 0, 4, 0, observe, lambda: None, lambda *failed: self.failed.append(failed))
+        self.host.operations.start(self.writer.serve())
 
     def lay(self, *numbers: int) -> None:
         for number in numbers:

@@ -46,7 +46,7 @@ def ran(patch: pytest.MonkeyPatch, tmp_path: Path, controls: type[Answered], let
         assert list(each) == []
         return letters
 
-    nothing: Any = SimpleNamespace(passed=lambda lane: lane.end, produce=lambda *_: None, flush=lambda: None)
+    nothing: Any = SimpleNamespace(passed=lambda writer: writer.end, produce=lambda *_: None, flush=lambda: None)
     patch.setattr(cluster_campaign, "Controls", controls)
     patch.setattr(cluster_campaign, "Positions", lambda _: nothing)
     patch.setattr(cluster_campaign, "LaneProducer", lambda *_: nothing)

@@ -27,8 +27,8 @@ LETTER = Letter((TOPIC, 3, FIRST), BAD.digest, "unparsable", "is no JSON")
 
 
 def judged(letters: Sequence[Letter]) -> Judged:
-    lane = Lane("events", TOPIC, 3, iter(()), RECORDS, begin=FIRST, end=FIRST + 3)
-    return judge([lane], iter(letters))
+    writer = Lane("events", TOPIC, 3, iter(()), RECORDS, begin=FIRST, end=FIRST + 3)
+    return judge([writer], iter(letters))
 
 
 def test_given_a_letter_for_what_is_rejected_then_nothing_is_at_fault() -> None:

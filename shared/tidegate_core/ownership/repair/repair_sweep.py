@@ -46,27 +46,30 @@ KNOWN_MAX: Final = 10_000
 class TimerSweep:
     """Finds missing timer rows; one per shard."""
 
-    def __init__(self, lane: ShardWriter) -> None:
-        self._lane = lane
-        self._host = lane.host
+    def __init__(self, writer: ShardWriter) -> None:
+        self._writer = writer
+        self._host = writer.host
         self._after: str | None = None
 
     def serve(self) -> Operation[None]:
         """Reads page after page, until the assignment ends."""
         while True:
-            pause = TIMERS_CHECK_MS + self._host.jitter(f"timers {self._lane.shard}", TIMERS_CHECK_MS // 5)
+            pause = TIMERS_CHECK_MS + self._host.jitter(f"timers {self._writer.shard}", TIMERS_CHECK_MS // 5)
             yield from self._host.sleep(pause, routine=True)
-            yield from self._host.safely("sweep_timers", f"shard {self._lane.shard}", self._look())
+            yield from self._host.safely("sweep_timers", f"shard {self._writer.shard}", self._look())
 
     def _look(self) -> Operation[None]:
         wanted = RangeRead(
-            keys.shard_pk(self._lane.shard), *keys.prefix_range(keys.STATE_PREFIX), limit=TIMERS_PAGE, after=self._after
+            keys.shard_pk(self._writer.shard),
+            *keys.prefix_range(keys.STATE_PREFIX),
+            limit=TIMERS_PAGE,
+            after=self._after,
         )
         page = yield from self._host.read_for_good(ReadRange(wanted))
         assert isinstance(page, Page)
         self._after = page.next_after
         states = [from_item(ScheduleState, item) for item in page.items]
-        rows = {row.key(self._lane.shard): state for state in states for row in timer_rows_of(state)}
+        rows = {row.key(self._writer.shard): state for state in states for row in timer_rows_of(state)}
         if not rows:
             return
         found = yield from self._host.read_for_good(Read(tuple(rows)))
@@ -77,7 +80,7 @@ class TimerSweep:
                 gone.setdefault(keys.schedule_ref(state.namespace, state.name), []).append(key)
         for ref, stale in gone.items():
             # The schedule may have fired between the two reads: the decision checks again.
-            self._lane.add(RestoreTimers(ref, tuple(stale)))
+            self._writer.add(RestoreTimers(ref, tuple(stale)))
 
 
 class _Needs(NamedTuple):
@@ -91,9 +94,9 @@ class _Needs(NamedTuple):
 class RepairSweep:
     """Finds missing subscriptions, and missing rows of recurring messages; one per shard."""
 
-    def __init__(self, lane: ShardWriter, recurring: RecurringQueue) -> None:
-        self._lane = lane
-        self._host = lane.host
+    def __init__(self, writer: ShardWriter, recurring: RecurringQueue) -> None:
+        self._writer = writer
+        self._host = writer.host
         self._recurring = recurring
         self._after: str | None = None
         self._known: dict[str, _Needs] = {}
@@ -101,13 +104,13 @@ class RepairSweep:
     def serve(self) -> Operation[None]:
         """Reads page after page, until the assignment ends."""
         while True:
-            pause = CHECK_MS + self._host.jitter(f"standing {self._lane.shard}", CHECK_MS // 5)
+            pause = CHECK_MS + self._host.jitter(f"standing {self._writer.shard}", CHECK_MS // 5)
             yield from self._host.sleep(pause, routine=True)
-            yield from self._host.safely("sweep_standing", f"shard {self._lane.shard}", self._look())
+            yield from self._host.safely("sweep_standing", f"shard {self._writer.shard}", self._look())
 
     def _look(self) -> Operation[None]:
         wanted = RangeRead(
-            keys.shard_pk(self._lane.shard), *keys.prefix_range(keys.STATE_PREFIX), limit=PAGE, after=self._after
+            keys.shard_pk(self._writer.shard), *keys.prefix_range(keys.STATE_PREFIX), limit=PAGE, after=self._after
         )
         page = yield from self._host.read_for_good(ReadRange(wanted))
         assert isinstance(page, Page)
@@ -117,9 +120,9 @@ class RepairSweep:
         by_ref = {keys.schedule_ref(state.namespace, state.name): state for state in states}
         for ref, state in by_ref.items():
             known = self._known.get(ref)
-            if known is not None and known.heard and (yield from missing_rows(self._lane, state, known.heard)):
+            if known is not None and known.heard and (yield from missing_rows(self._writer, state, known.heard)):
                 # A request may have changed the schedule between the reads: the procedure checks again.
-                self._lane.add(RestoreSubscriptions(ref))
+                self._writer.add(RestoreSubscriptions(ref))
         sending = {ref: state for ref, state in by_ref.items() if ref in self._known and self._known[ref].has_record}
         yield from self._look_at_records(sending)
 
@@ -129,7 +132,7 @@ class RepairSweep:
         for state in states:
             known = self._known.get(keys.schedule_ref(state.namespace, state.name))
             if known is None or known.version != state.version:
-                wanted[keys.definition(self._lane.shard, state.namespace, state.name, state.version)] = state
+                wanted[keys.definition(self._writer.shard, state.namespace, state.name, state.version)] = state
         if not wanted:
             return
         found = yield from self._host.read_for_good(Read(tuple(wanted)))
@@ -149,7 +152,7 @@ class RepairSweep:
     def _look_at_records(self, sending: Mapping[str, ScheduleState]) -> Operation[None]:
         if not sending:
             return
-        shard = self._lane.shard
+        shard = self._writer.shard
         places = {
             ref: (
                 keys.recurring(shard, each.namespace, each.name),
@@ -176,6 +179,6 @@ class RepairSweep:
             is_open = record is not None and record.is_open_for(state.generation)
             if not is_open or (ref in summons and summons[ref] not in there):
                 stale = (*places[ref], *([summons[ref]] if ref in summons else ()))
-                self._lane.add(RestoreRecurring(ref, self._recurring, stale))
+                self._writer.add(RestoreRecurring(ref, self._recurring, stale))
             elif ref in summons and self._recurring.summoned.is_left(summons[ref]):
                 self._recurring.summoned.again(ref, summons[ref])

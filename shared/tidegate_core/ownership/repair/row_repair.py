@@ -146,7 +146,7 @@ class RestoreRecurring:
 class RestoreSubscriptions(Procedure):
     """Writes the missing subscriptions of a schedule.
 
-    It checks again, as a procedure of the lane: no request of the schedule runs concurrently. A former owner may still write rows of an ended
+    It checks again, as a procedure of the shard writer: no request of the schedule runs concurrently. A former owner may still write rows of an ended
     generation. Such rows are inert, like the rows of a request that was refused.
     """
 
@@ -157,23 +157,23 @@ class RestoreSubscriptions(Procedure):
     def about(self) -> str:
         return self.ref
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
+    def run(self, writer: ShardWriter) -> Operation[None]:
         namespace, name = self.ref.split("/", 1)
-        found = yield from lane.host.read_for_good(Read((keys.schedule_state(lane.shard, namespace, name),)))
+        found = yield from writer.host.read_for_good(Read((keys.schedule_state(writer.shard, namespace, name),)))
         assert isinstance(found, Items)
         for item in found.found.values():
             state = from_item(ScheduleState, item)
             if fires(state):
-                yield from self._relisten(lane, state)
+                yield from self._relisten(writer, state)
 
-    def _relisten(self, lane: ShardWriter, state: ScheduleState) -> Operation[None]:
-        key = keys.definition(lane.shard, state.namespace, state.name, state.version)
-        found = yield from lane.host.read_for_good(Read((key,)))
+    def _relisten(self, writer: ShardWriter, state: ScheduleState) -> Operation[None]:
+        key = keys.definition(writer.shard, state.namespace, state.name, state.version)
+        found = yield from writer.host.read_for_good(Read((key,)))
         assert isinstance(found, Items)
         for item in found.found.values():
-            rows = yield from missing_rows(lane, state, heard_leaves(parsed(from_item(Definition, item).spec)))
+            rows = yield from missing_rows(writer, state, heard_leaves(parsed(from_item(Definition, item).spec)))
             if not rows:
                 continue
-            yield from listen_again(lane, rows)
+            yield from listen_again(writer, rows)
             for row in rows:
-                lane.host.note("index_row_missing", schedule=self.ref, event_key=row.event_key, leaf=row.leaf)
+                writer.host.note("index_row_missing", schedule=self.ref, event_key=row.event_key, leaf=row.leaf)

@@ -233,5 +233,5 @@ class WriteDownOutage(Procedure):
     about: str
     name: str = "outage"
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
+    def run(self, writer: ShardWriter) -> Operation[None]:
         yield from self.watch.settle()

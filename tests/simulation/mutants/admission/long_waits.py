@@ -34,8 +34,8 @@ def asking_for_what_it_ignores(after_pending_timeout: Callable[..., Late]) -> Ca
     return lambda *arguments: after_pending_timeout(*arguments)._replace(is_forced=False)
 
 
-def whenever_it_was_given(lane: ShardWriter, key: Key) -> StoredReceipt | None:
-    item = lane.view.item(key) if lane.view.knows(key) else None
+def whenever_it_was_given(writer: ShardWriter, key: Key) -> StoredReceipt | None:
+    item = writer.view.item(key) if writer.view.knows(key) else None
     stored = None if item is None else from_item(StoredReceipt, item)
     return stored if stored is not None and stored.settled else None
 

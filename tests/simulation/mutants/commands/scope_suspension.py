@@ -45,13 +45,13 @@ def by_age_alone(may_count: Callable[[DeferredRows, int, int], bool]) -> Any:
     return lambda rows, carried, appended: may_count(rows, rows._version, appended)
 
 
-def behind_all_that_waits(lane: ShardWriter, *works: Any) -> None:
+def behind_all_that_waits(writer: ShardWriter, *works: Any) -> None:
     for work in works:
-        lane.add(work)
+        writer.add(work)
 
 
-def at_once(gone: RemoveUpstream, lane: ShardWriter) -> Operation[None]:
-    yield from gone._receipt_once_told(lane)
+def at_once(gone: RemoveUpstream, writer: ShardWriter) -> Operation[None]:
+    yield from gone._receipt_once_told(writer)
     gone.done()
 
 
@@ -60,7 +60,7 @@ CONTROLS = (
         "controls clause",
         "what was decided from older controls is admitted after the lease has taken the newer ones",
         breaks="I7",
-        # Each layer alone covers for the other: the lane knows the newer controls, and the lease demands their version.
+        # Each layer alone covers for the other: the shard writer knows the newer controls, and the lease demands their version.
         patches=(
             without("holds_lease", clauses="#epoch = :epoch", values=(":epoch",)),
             Patch(UnitOfWork, "__init__", around(deciding_from_the_first)),

@@ -37,8 +37,8 @@ def trying_again_for_itself(
     while True:
         try:
             yield from in_lane(controls, work)
-        except Exception:  # noqa: BLE001 - as the lane tells it
-            yield from controls._lane.host.sleep(TRY_AGAIN_MS)
+        except Exception:  # noqa: BLE001 - as the shard writer tells it
+            yield from controls._writer.host.sleep(TRY_AGAIN_MS)
         else:
             return
 
@@ -53,10 +53,10 @@ def until_the_broker_has_room(
 
 
 def up_to_the_first_failure(
-    ending: EndSuspendedWork, lane: ShardWriter, pending: list[Key]
+    ending: EndSuspendedWork, writer: ShardWriter, pending: list[Key]
 ) -> Generator[Any, Any, None]:
     for key in pending:
-        yield from lane.decide_alone(EndPage((key,), ending._is_dropped))
+        yield from writer.decide_alone(EndPage((key,), ending._is_dropped))
 
 
 RULES_OF_STOPS = (

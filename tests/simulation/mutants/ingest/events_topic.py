@@ -60,7 +60,7 @@ def asked_as_it_is_read(
 
 RULES_OF_EVENTS_TOPIC = (
     Mutant(
-        "ends in the lane",
+        "ends in the shard writer",
         "a request that needs the end offsets of the events topic holds up its whole shard until the broker answers",
         breaks="liveness",
         patches=(Patch(end_offsets, "_own_ends_at_once", instead(waiting_in_the_lane)),),

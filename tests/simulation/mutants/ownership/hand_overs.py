@@ -33,7 +33,7 @@ def from_the_first(init: Callable[..., None], cursor: TopicCursor, *args: Any, *
 
 
 def leaving_them_to_the_first_look(inbox: Inbox) -> Operation[None]:
-    for item in (yield from inbox._lane.read_range("I#", "I#~")):
+    for item in (yield from inbox._writer.read_range("I#", "I#~")):
         row = from_item(InboxRow, item)
         if row.kind == "M":
             inbox._plane.messages.uncommitted.expect(row.origin)

@@ -79,16 +79,16 @@ def reading_from_now(actor: Any) -> Generator[Any, Any, Any]:
     now = actor._host.now
     actor.memory.horizon = now + TIMER_WINDOW_MS
     low, high = (f"T#{keys.instant_text(each)}" for each in (now, actor.memory.horizon))
-    return (yield from actor._lane.read_range(low, f"{high}#{keys.LAST}"))
+    return (yield from actor._writer.read_range(low, f"{high}#{keys.LAST}"))
 
 
 def launching_before_the_commit(
-    commit: Callable[..., Generator[Any, Any, bool]], lane: Any, unit: Any, name: str
+    commit: Callable[..., Generator[Any, Any, bool]], writer: Any, unit: Any, name: str
 ) -> Generator[Any, Any, bool]:
     for key, item in unit.writes.items():
         if key.sk.startswith("R#") and item is not None:
-            lane._observe(key, item)
-    return (yield from commit(lane, unit, name))
+            writer._observe(key, item)
+    return (yield from commit(writer, unit, name))
 
 
 def forgetting_its_echo(cancelled: Callable[..., Any], standing: Any, reasons: tuple[RefusalCode, ...]) -> Any:

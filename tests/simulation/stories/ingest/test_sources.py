@@ -47,7 +47,7 @@ def test_given_a_source_that_is_being_opened_when_a_schedule_is_activated_then_e
     bench.append(TOPIC, 0, {"day": "d1"})
     bench.run(50)
     bench.request(an_apply(a_spec(trigger=on_data())))
-    bench.run(300)  # Within the lane's patience: after that they would be asked for again.
+    bench.run(300)  # Within the shard writer's patience: after that they would be asked for again.
     bench.release()
     bench.run(10 * SECOND)
     assert not bench.started, "I3: a record counted that is older than its schedule"

@@ -13,7 +13,7 @@ from tests.simulation.world.transaction_names import HARDLY_SENT, NOT_SENT_HERE,
 
 CORE = Path(tidegate_core.__file__).parent
 NOT_TRANSACTIONS = {"request", "until", "upstream_gone", "relisten", "mark"}
-"""Names of work of the lane that writes by other decisions."""
+"""Names of work of the shard writer that writes by other decisions."""
 
 
 def names_in_production() -> Iterator[str]:

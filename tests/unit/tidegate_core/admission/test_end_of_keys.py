@@ -89,7 +89,7 @@ def test_given_values_that_never_come_again_then_nothing_is_left_of_their_limits
 def test_given_ever_new_values_and_no_job_that_waits_then_an_admission_reads_its_own_value_and_none_of_before(
     constraint: Doc,
 ) -> None:
-    """It read all of them, and from 2,000 on, more than a lane's view holds, the job was set aside for ten minutes."""
+    """It read all of them, and from 2,000 on, more than a shard writer's view holds, the job was set aside for ten minutes."""
     bench = a_bench_of()
     applied(bench, "a", constraint)
     for number in range(40):

@@ -76,12 +76,12 @@ class CalendarKind(ClusterObjectKind[Calendar]):
 class RolledOutCalendarKind(CalendarKind):
     """A calendar that every shard acknowledges; here a lease does so with its version of the scope suspensions."""
 
-    def roll_out(self, lane: ShardWriter) -> RollOut:
+    def roll_out(self, writer: ShardWriter) -> RollOut:
         def nothing(*_: object) -> Any:
             yield from ()
             return {}
 
-        return RollOut(lane, "settle_calendar", lambda lease: int(str(lease.get("controls_done", 0))), nothing)
+        return RollOut(writer, "settle_calendar", lambda lease: int(str(lease.get("controls_done", 0))), nothing)
 
 
 def add(day: str, request_id: str | None = None) -> Doc:

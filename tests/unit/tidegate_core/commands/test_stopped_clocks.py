@@ -260,7 +260,7 @@ def came(number: int, day: str, after: int, **event: Any) -> InboxRow:
 def test_given_much_evidence_then_a_page_unpacks_what_it_takes_and_not_all_that_is_there(
     monkeypatch: pytest.MonkeyPatch, pages_of: str, name: str
 ) -> None:
-    """Seed 20000085, with more falls: 2,400 pieces of evidence at each of as many pages, three minutes of the lane."""
+    """Seed 20000085, with more falls: 2,400 pieces of evidence at each of as many pages, three minutes of the shard writer."""
     bench = a_bench(all_of(A, B, correlate="data_partition", timeout="10h"))
     many = 20 * ENDED_PER_PAGE
     for number in range(many):

@@ -29,7 +29,7 @@ def test_given_many_decisions_then_at_most_sixteen_share_a_transaction_in_their_
     rig.lay(*numbers)
     rig.holds = lambda effect: isinstance(effect, Read)
     for number in numbers:
-        rig.lane.add(Touch(number, rig.done))
+        rig.writer.add(Touch(number, rig.done))
     rig.go()
     rig.release()
     assert rig.done == numbers
@@ -41,8 +41,8 @@ def test_given_many_decisions_then_at_most_sixteen_share_a_transaction_in_their_
 def test_given_a_group_then_what_all_need_is_read_at_once(rig: Rig) -> None:
     rig.lay(*range(10))
     for number in range(10):
-        rig.lane._queue.append(Touch(number, rig.done))
-    rig.lane.add(Touch(3, rig.done))
+        rig.writer._queue.append(Touch(number, rig.done))
+    rig.writer.add(Touch(3, rig.done))
     rig.go()
     assert len([effect for effect in rig.asked if isinstance(effect, Read)]) == 1
     assert len(rig.commits) == 1
@@ -52,7 +52,7 @@ def test_given_a_decision_alone_whose_rows_are_known_then_it_is_made_once(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig.lay(1)
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     made: list[int] = []
     decide = Touch.decide
@@ -62,7 +62,7 @@ def test_given_a_decision_alone_whose_rows_are_known_then_it_is_made_once(
         decide(decision, unit, now)
 
     monkeypatch.setattr(Touch, "decide", counting)
-    rig.lane.add(Touch(1, rig.done, to=3))
+    rig.writer.add(Touch(1, rig.done, to=3))
     rig.go()
     assert made == [1]
     assert rig.done == [1, 1]
@@ -71,9 +71,9 @@ def test_given_a_decision_alone_whose_rows_are_known_then_it_is_made_once(
 def test_given_a_transaction_under_way_then_the_next_waits_for_its_answer(rig: Rig) -> None:
     rig.lay(1, 2)
     rig.holds = lambda effect: isinstance(effect, Commit)
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
-    rig.lane.add(Touch(2, rig.done))
+    rig.writer.add(Touch(2, rig.done))
     rig.go()
     assert len(rig.held) == 1
     rig.release()
@@ -82,7 +82,7 @@ def test_given_a_transaction_under_way_then_the_next_waits_for_its_answer(rig: R
 
 def test_given_a_commit_then_each_written_row_is_observed_before_what_follows_is_carried_out(rig: Rig) -> None:
     rig.lay(1)
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     ((key, item),) = rig.observed
     assert key == a_job(1).key(0)
@@ -92,17 +92,17 @@ def test_given_a_commit_then_each_written_row_is_observed_before_what_follows_is
 
 
 def test_given_a_decision_that_has_nothing_to_write_then_no_transaction_is_sent(rig: Rig) -> None:
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     assert rig.commits == []
-    assert rig.lane.is_idle
+    assert rig.writer.is_idle
 
 
 def test_given_decisions_that_do_not_fit_together_then_the_later_one_goes_into_the_next_transaction(rig: Rig) -> None:
     rig.lay(1)
     for first in (100, 200, 300):
-        rig.lane._queue.append(Wide(first, 40, rig.done))
-    rig.lane.add(Touch(1, rig.done))
+        rig.writer._queue.append(Wide(first, 40, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     assert rig.done == [100, 200, 300, 1]
     assert [len(transaction.actions) for transaction in rig.commits] == [81, 42]
@@ -111,13 +111,13 @@ def test_given_decisions_that_do_not_fit_together_then_the_later_one_goes_into_t
 def test_given_work_that_arrives_during_a_read_then_its_stale_items_are_read_anew(rig: Rig) -> None:
     """A poke says that a run changed; a look at what was read before the poke would miss the change."""
     rig.lay(1, 2)
-    rig.lane.view.learn(
+    rig.writer.view.learn(
         [a_job(2).key(0)], {a_job(2).key(0): {**to_item(a_job(2, attempt=9), a_job(2).key(0)), "rev": 1}}
     )
     rig.holds = lambda effect: isinstance(effect, Read)
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
-    rig.lane.add(Touch(2, rig.done, stale=(a_job(2).key(0),)))
+    rig.writer.add(Touch(2, rig.done, stale=(a_job(2).key(0),)))
     rig.release()
     assert rig.done == [1, 2]
 
@@ -127,7 +127,7 @@ def test_given_a_long_range_then_it_is_read_page_by_page(rig: Rig) -> None:
     found: list[int] = []
 
     def look() -> Operation[None]:
-        found.append(len((yield from rig.lane.read_range("J#", "J#~"))))
+        found.append(len((yield from rig.writer.read_range("J#", "J#~"))))
 
     rig.host.operations.start(look())
     rig.go()
@@ -141,7 +141,7 @@ def test_given_a_decision_that_goes_on_then_its_parts_come_one_by_one_before_wha
     rig.lay(1, 2, 3, 4, 5)
     rig.holds = lambda effect: isinstance(effect, Read)
     for work in (Touch(1, rig.done), InParts((2, 3, 4), rig.done), Touch(5, rig.done)):
-        rig.lane.add(work)
+        rig.writer.add(work)
     rig.go()
     rig.release()
     assert rig.done == [1, 2, 3, 4, 5]
@@ -154,7 +154,7 @@ def test_given_a_part_that_is_refused_then_it_comes_again_and_still_before_what_
     rig.script = lambda effect: refusals.pop() if isinstance(effect, Commit) and refusals else None
     rig.holds = lambda effect: isinstance(effect, Read)
     for work in (InParts((1, 2), rig.done), Touch(3, rig.done)):
-        rig.lane.add(work)
+        rig.writer.add(work)
     rig.go()
     rig.release()
     assert rig.done == [1, 2, 3]
@@ -163,9 +163,9 @@ def test_given_a_part_that_is_refused_then_it_comes_again_and_still_before_what_
 def test_given_a_lane_that_closes_amid_the_parts_then_the_rest_is_the_successors(rig: Rig) -> None:
     rig.lay(1, 2)
     rig.holds = lambda effect: isinstance(effect, Commit)
-    rig.lane.add(InParts((1, 2), rig.done))
+    rig.writer.add(InParts((1, 2), rig.done))
     rig.go()
-    rig.lane.close()
+    rig.writer.close()
     rig.release()
     assert rig.done == [1]
     assert (rig.attempt(1), rig.attempt(2)) == (2, 1)
@@ -175,8 +175,8 @@ def test_given_a_decision_of_a_procedure_then_all_of_its_parts_are_done_before_t
     rig.lay(1, 2, 3)
 
     def both() -> Operation[None]:
-        yield from rig.lane.decide_alone(InParts((1, 2), rig.done))
-        yield from rig.lane.decide_alone(Touch(3, rig.done))
+        yield from rig.writer.decide_alone(InParts((1, 2), rig.done))
+        yield from rig.writer.decide_alone(Touch(3, rig.done))
 
     rig.host.operations.start(both())
     rig.go()
@@ -201,8 +201,8 @@ class Asks:
 
 def test_given_rows_elsewhere_then_each_decision_reads_them_for_itself_and_after_all_items(rig: Rig) -> None:
     rig.lay(1)
-    rig.lane._queue.append(Asks(1, rig.done))  # In one group with the next.
-    rig.lane.add(Asks(1, rig.done))
+    rig.writer._queue.append(Asks(1, rig.done))  # In one group with the next.
+    rig.writer.add(Asks(1, rig.done))
     rig.go()
     assert rig.done == [1, 1]
     reads = [type(effect) for effect in rig.asked if isinstance(effect, (Read, ReadRange))]

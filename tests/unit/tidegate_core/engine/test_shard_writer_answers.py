@@ -1,4 +1,4 @@
-"""What a lane makes of a refusal, an answer that was lost, and a newer owner."""
+"""What a shard writer makes of a refusal, an answer that was lost, and a newer owner."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def once(answer: Callable[[Effect], Result | None]) -> Callable[[Effect], Result
 
 def test_given_a_refusal_then_each_decides_anew_and_the_refused_one_holds_nobody_up(rig: Rig) -> None:
     rig.lay(1, 2, 3)
-    rig.lane.view.learn([a_job(2).key(0)], {a_job(2).key(0): {**to_item(a_job(2), a_job(2).key(0)), "rev": 7}})
+    rig.writer.view.learn([a_job(2).key(0)], {a_job(2).key(0): {**to_item(a_job(2), a_job(2).key(0)), "rev": 7}})
     for number in (1, 2, 3):
-        rig.lane._queue.append(Touch(number, rig.done))
-    rig.lane.add(Touch(4, rig.done))
+        rig.writer._queue.append(Touch(number, rig.done))
+    rig.writer.add(Touch(4, rig.done))
     rig.go()
     assert rig.done == [1, 2, 3]
     assert [rig.attempt(number) for number in (1, 2, 3)] == [2, 2, 2]
@@ -51,7 +51,7 @@ def test_given_a_refusal_then_each_decides_anew_and_the_refused_one_holds_nobody
 def test_given_an_answer_that_was_lost_then_what_was_applied_is_observed_once_and_not_done_again(rig: Rig) -> None:
     rig.lay(1)
     rig.script = once(rig.applied_in_silence)
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     assert rig.attempt(1) == 2
     assert rig.done == [1]
@@ -61,8 +61,8 @@ def test_given_an_answer_that_was_lost_then_what_was_applied_is_observed_once_an
 def test_given_new_rows_whose_answer_was_lost_then_they_are_observed_and_the_lane_goes_on(rig: Rig) -> None:
     rig.lay(50)
     rig.script = once(rig.applied_in_silence)
-    rig.lane.add(Wide(1, 2, rig.done))
-    rig.lane.add(Touch(50, rig.done))
+    rig.writer.add(Wide(1, 2, rig.done))
+    rig.writer.add(Touch(50, rig.done))
     rig.go()
     assert rig.done == [1, 50]
     assert {key for key, _ in rig.observed} == {a_job(number).key(0) for number in (1, 2, 50)}
@@ -87,7 +87,7 @@ def test_given_a_copy_of_what_was_refused_that_comes_when_its_condition_holds_th
         return None
 
     rig.script = script
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     assert [(key, found and found["attempt"]) for key, found in rig.observed] == [(a_job(1).key(0), 2)]
     assert [transaction.name for transaction in rig.commits] == ["touch"] * (1 if is_read else 2)
@@ -96,7 +96,7 @@ def test_given_a_copy_of_what_was_refused_that_comes_when_its_condition_holds_th
 def test_given_a_write_that_never_arrived_then_it_is_done(rig: Rig) -> None:
     rig.lay(1)
     rig.script = once(lambda effect: Unavailable("x"))
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     assert rig.done == [1]
     assert rig.attempt(1) == 2
@@ -105,7 +105,7 @@ def test_given_a_write_that_never_arrived_then_it_is_done(rig: Rig) -> None:
 def test_given_a_conflict_that_outlives_the_port_then_it_is_done_after_all(rig: Rig) -> None:
     rig.lay(1)
     rig.script = once(lambda effect: Refused(()))
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     assert rig.done == [1]
 
@@ -122,7 +122,7 @@ def test_given_a_newer_epoch_when_a_doubtful_write_is_made_impossible_then_nothi
         return Refused(((a_job(1).key(0), None),), doubtful=True)
 
     rig.script = once(taken_over)
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     with pytest.raises(Fenced) as fenced:
         rig.go()
     assert fenced.value.key == lease
@@ -134,7 +134,7 @@ def test_given_a_newer_epoch_then_the_holding_ends(rig: Rig) -> None:
     rig.lay(1)
     lease = keys.lease(0)
     rig.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "epoch": 5, "controls": 0})])
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     with pytest.raises(Fenced) as fenced:
         rig.go()
     assert fenced.value.key == lease
@@ -177,7 +177,7 @@ def test_given_a_doubtful_removal_then_what_refuses_its_impossibility_says_wheth
         return Refused(((a_job(9).key(0), None),), doubtful=True)
 
     rig.script = once(doubtful)
-    rig.lane.add(Remove(1, others, rig.done))
+    rig.writer.add(Remove(1, others, rig.done))
     rig.go()
     void = rig.commits[1]
     assert (void.name, void.actions[1].key) == ("void", a_job(asked_of).key(0))

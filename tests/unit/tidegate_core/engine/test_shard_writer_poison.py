@@ -71,9 +71,9 @@ class Bad(Procedure):
     name: str = "bad"
     about: str = "jobs"
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
-        yield from lane.decide_alone(Touch(1, self.done))
-        yield from lane.decide_alone(self.decision)
+    def run(self, writer: ShardWriter) -> Operation[None]:
+        yield from writer.decide_alone(Touch(1, self.done))
+        yield from writer.decide_alone(self.decision)
         self.done.append(100)
 
 
@@ -96,20 +96,20 @@ def test_given_a_decision_that_cannot_be_made_then_it_alone_is_dropped_and_told_
     work = works[poison]
     queue: list[Work] = [Touch(1, rig.done), Touch(2, rig.done)]
     queue.insert(place, work)
-    rig.lane._queue.extend(queue)
-    rig.lane.add(Touch(3, rig.done))
+    rig.writer._queue.extend(queue)
+    rig.writer.add(Touch(3, rig.done))
     rig.go()
     assert rig.done == [1, 2, 3]
     assert [failed for failed, _ in rig.failed] == [work]
     assert [rig.attempt(number) for number in (1, 2, 3)] == [2, 2, 2]
-    assert rig.lane.is_idle
+    assert rig.writer.is_idle
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_given_a_decision_that_asks_for_what_no_item_can_be_then_the_others_of_its_group_are_done(
     rig: Rig, place: int
 ) -> None:
-    """Review: the read ahead for the whole group ended the lane, and with it the topic partition, as often as it was taken up again."""
+    """Review: the read ahead for the whole group ended the shard writer, and with it the topic partition, as often as it was taken up again."""
 
     @dataclass(eq=False)
     class Nameless:
@@ -129,8 +129,8 @@ def test_given_a_decision_that_asks_for_what_no_item_can_be_then_the_others_of_i
     nameless = Nameless()
     queue: list[Work] = [Touch(1, rig.done), Touch(2, rig.done)]
     queue.insert(place, nameless)
-    rig.lane._queue.extend(queue)
-    rig.lane.add(Touch(3, rig.done))
+    rig.writer._queue.extend(queue)
+    rig.writer.add(Touch(3, rig.done))
     rig.go()
     assert rig.done == [1, 2, 3]
     assert [failed for failed, _ in rig.failed] == [nameless]
@@ -139,8 +139,8 @@ def test_given_a_decision_that_asks_for_what_no_item_can_be_then_the_others_of_i
 def test_given_a_used_key_then_a_procedure_does_not_ask_for_it_for_ever(rig: Rig) -> None:
     """What refused the write is known from then on: assumed unused again, it would be refused again, without end."""
     rig.lay(1, 2, 50)
-    rig.lane.add(Bad(Once(50, rig.done), rig.done))
-    rig.lane.add(Touch(2, rig.done))
+    rig.writer.add(Bad(Once(50, rig.done), rig.done))
+    rig.writer.add(Touch(2, rig.done))
     rig.go()
     assert rig.done == [1, 2]
     assert len(rig.commits) == 3
@@ -154,8 +154,8 @@ def test_given_a_procedure_that_cannot_go_on_then_it_is_told_and_what_stands_beh
 ) -> None:
     rig.lay(1, 2)
     procedure = Bad(decision, rig.done)
-    rig.lane.add(procedure)
-    rig.lane.add(Touch(2, rig.done))
+    rig.writer.add(procedure)
+    rig.writer.add(Touch(2, rig.done))
     rig.go()
     assert rig.done == [1, 2]
     assert [failed for failed, _ in rig.failed] == [procedure]
@@ -163,8 +163,8 @@ def test_given_a_procedure_that_cannot_go_on_then_it_is_told_and_what_stands_beh
 
 def test_given_a_dropped_decision_then_nothing_that_it_staged_is_written(rig: Rig) -> None:
     rig.lay(1)
-    rig.lane._queue.extend([Touch(1, rig.done), Poison()])
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer._queue.extend([Touch(1, rig.done), Poison()])
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     assert rig.attempt(77) is None
 
@@ -184,8 +184,8 @@ def test_given_a_range_beyond_memory_then_only_who_asked_for_it_fails(
             unit.range("J#", "J#~")
 
     rig.lay(*range(1_500))
-    rig.lane.add(Everything())
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Everything())
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     assert rig.done == [1]
     assert len(rig.failed) == 1
@@ -205,8 +205,8 @@ def test_given_a_decision_that_needs_more_at_once_than_the_view_holds_then_it_fa
                 unit.range(f"E#{number:03d}", f"E#{number:03d}~")
 
     rig.lay(1)
-    rig.lane.add(Hungry())
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Hungry())
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     assert rig.done == [1]
     assert len(rig.failed) == 1
@@ -220,7 +220,7 @@ def test_given_a_decision_that_cannot_be_made_by_a_former_owner_then_its_holding
     rig.lay(1)
     lease = keys.lease(0)
     rig.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "epoch": 5, "controls": 0})])
-    rig.lane.add(work)
+    rig.writer.add(work)
     with pytest.raises(Fenced):
         rig.go()
     assert rig.failed == []

@@ -1,4 +1,4 @@
-"""Procedures of a lane: its transactions stand together, long ones give way, and a drain brings all to rest."""
+"""Procedures of a shard writer: its transactions stand together, long ones give way, and a drain brings all to rest."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Long(Procedure):
     name: str = "long"
     about: str = "jobs"
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
+    def run(self, writer: ShardWriter) -> Operation[None]:
         for step in range(self.steps):
-            yield from lane.decide_alone(Touch(1, [], to=2 + step))
-            yield from lane.yield_turn()
+            yield from writer.decide_alone(Touch(1, [], to=2 + step))
+            yield from writer.yield_turn()
             self.done.append(1000 + step)
 
 
@@ -56,9 +56,9 @@ class Alone(Procedure):
     name: str = "alone"
     about: str = "jobs"
 
-    def run(self, lane: ShardWriter) -> Operation[None]:
+    def run(self, writer: ShardWriter) -> Operation[None]:
         for number in (1, 2):
-            yield from lane.decide_alone(Touch(number, self.done))
+            yield from writer.decide_alone(Touch(number, self.done))
         self.done.append(100)
 
 
@@ -70,9 +70,9 @@ def rig() -> Rig:
 def test_given_a_procedure_then_it_has_the_lane_for_itself(rig: Rig) -> None:
     rig.lay(1, 2, 3, 4)
     rig.holds = lambda effect: isinstance(effect, Read)
-    rig.lane.add(Touch(3, rig.done))
-    rig.lane.add(Alone(rig.done))
-    rig.lane.add(Touch(4, rig.done))
+    rig.writer.add(Touch(3, rig.done))
+    rig.writer.add(Alone(rig.done))
+    rig.writer.add(Touch(4, rig.done))
     rig.go()
     rig.release()
     assert rig.done == [3, 1, 2, 100, 4]
@@ -85,30 +85,30 @@ def test_given_a_drain_while_something_is_under_way_then_the_lane_comes_to_rest(
 ) -> None:
     rig.lay(1, 2)
     rig.holds = lambda effect: isinstance(effect, moment)
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     assert rig.held
-    rig.lane.close()
+    rig.writer.close()
     rig.release()
-    assert rig.lane.is_idle
+    assert rig.writer.is_idle
 
 
 def test_given_a_drain_between_two_reads_of_a_decision_then_the_lane_comes_to_rest(rig: Rig) -> None:
     rig.holds = lambda effect: isinstance(effect, Read) and a_job(2).key(0) in effect.keys
-    rig.lane.add(StepByStep(rig.done))
+    rig.writer.add(StepByStep(rig.done))
     rig.go()
     assert rig.held
-    rig.lane.close()
+    rig.writer.close()
     rig.release()
-    assert rig.lane.is_idle
+    assert rig.writer.is_idle
 
 
 def test_given_a_long_procedure_then_decisions_behind_it_are_made_in_between(rig: Rig) -> None:
     rig.lay(1, 2)
     rig.holds = lambda effect: isinstance(effect, Read)
-    rig.lane.add(Long(rig.done))
+    rig.writer.add(Long(rig.done))
     rig.go()
-    rig.lane.add(Touch(2, rig.done))
+    rig.writer.add(Touch(2, rig.done))
     rig.release()
     assert rig.done == [2, 1000, 1001, 1002, 1003, 1004]
 
@@ -116,20 +116,20 @@ def test_given_a_long_procedure_then_decisions_behind_it_are_made_in_between(rig
 def test_given_a_drain_within_a_long_procedure_then_the_rest_is_the_successors(rig: Rig) -> None:
     rig.lay(1)
     rig.holds = lambda effect: isinstance(effect, Commit)
-    rig.lane.add(Long(rig.done))
+    rig.writer.add(Long(rig.done))
     rig.go()
-    rig.lane.close()
+    rig.writer.close()
     rig.release()
     assert rig.done == []
     assert rig.failed == []
-    assert rig.lane.is_idle
+    assert rig.writer.is_idle
 
 
 def test_given_work_for_a_closed_lane_then_it_is_not_taken(rig: Rig) -> None:
     rig.lay(1)
-    rig.lane.close()
-    rig.lane.add(Touch(1, rig.done))
+    rig.writer.close()
+    rig.writer.add(Touch(1, rig.done))
     rig.go()
     assert rig.done == []
     assert rig.attempt(1) == 1
-    assert rig.lane.is_idle
+    assert rig.writer.is_idle

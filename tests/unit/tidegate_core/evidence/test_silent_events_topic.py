@@ -52,7 +52,7 @@ def falls_silent(bench: ActorHarness) -> None:
 def test_given_one_that_waits_for_it_then_what_the_store_alone_decides_goes_on_and_so_does_a_stop(
     bench: ActorHarness, request_: Doc, crashes: bool
 ) -> None:
-    """Found in review: the lane waited with it. Nothing of the shard fired, no request was answered, and of the home shard no emergency stop."""
+    """Found in review: the shard writer waited with it. Nothing of the shard fired, no request was answered, and of the home shard no emergency stop."""
     bench.request(control("suspend", "orders"))
     bench.run(5 * SECOND)
     falls_silent(bench)

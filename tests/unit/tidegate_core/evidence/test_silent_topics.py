@@ -1,6 +1,6 @@
 """Topics of the users' own that do not answer: who asks where they end does not hold up what else its shard has to do.
 
-Found in review: each activation in a namespace with such a source stood in the lane for as long as the brokers' client looked.
+Found in review: each activation in a namespace with such a source stood in the shard writer for as long as the brokers' client looked.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def test_given_a_topic_that_answers_slowly_and_then_not_at_all_then_what_it_said
 def test_given_an_events_topic_that_does_not_answer_then_who_listens_waits_for_it_and_what_else_the_shard_has_to_do_goes_on(
     bench: ActorHarness, answer: Unavailable | None
 ) -> None:
-    """Read again: the request stood in the lane until each topic partition had a leader, and no schedule of its shard fired."""
+    """Read again: the request stood in the shard writer until each topic partition had a leader, and no schedule of its shard fired."""
     before = fires(bench)
     bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), answer, FAR_TOO_OFTEN)
     bench.request(an_apply(a_spec(trigger=on_data())))

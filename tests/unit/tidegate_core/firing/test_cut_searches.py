@@ -155,7 +155,7 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_given_years_left_out_then_no_decision_takes_more_than_its_steps_and_the_next_one_goes_on(
     trigger: Doc, spent: list[int]
 ) -> None:
-    """Review finding: the lane stood still for 20 ms to 1 s for each such year."""
+    """Review finding: the shard writer stood still for 20 ms to 1 s for each such year."""
     desk = DecisionHarness(a_definition(a_spec(trigger=trigger)))
     desk.lay(a_schedule(next_nominal=FROM, activated_at=FROM - 1), TimerRow(at=FROM, kind="S", ref="flights/nightly"))
     bounds, most = list[int](), 0

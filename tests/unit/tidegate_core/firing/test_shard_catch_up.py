@@ -390,7 +390,7 @@ def test_given_a_recurring_message_then_its_mode_says_what_is_sent_after_an_outa
 def test_given_a_request_that_makes_what_was_due_before_it_then_the_rows_that_it_went_through_cost_nothing_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Seed 20510393: each of its transactions left a decision in the lane, behind the next request, that took away what was gone."""
+    """Seed 20510393: each of its transactions left a decision in the shard writer, behind the next request, that took away what was gone."""
     monkeypatch.setattr(catch_up, "WALKED_PER_TRANSACTION", 2)
     bench = ActorHarness(shards=1, behaviour=Behaviour(runs_for=5 * SECOND))
     bench.run(SECOND)

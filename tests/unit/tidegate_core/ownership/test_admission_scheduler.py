@@ -24,35 +24,35 @@ def memory() -> ShardCache:
 
 
 @pytest.fixture
-def lane() -> ShardWriter:
+def writer() -> ShardWriter:
     return ShardWriter(
         ActorContext(a_holding()), 0, 1, 0, lambda key, item: None, lambda: None, lambda work, error: None
     )
 
 
-def queued(lane: ShardWriter) -> list[str]:
-    return [work.ref for work in lane._queue if isinstance(work, AdmitNext)]
+def queued(writer: ShardWriter) -> list[str]:
+    return [work.ref for work in writer._queue if isinstance(work, AdmitNext)]
 
 
-def test_given_many_reasons_to_look_then_one_decision_is_queued(lane: ShardWriter, memory: ShardCache) -> None:
-    waiting = AdmissionScheduler(lane, memory)
+def test_given_many_reasons_to_look_then_one_decision_is_queued(writer: ShardWriter, memory: ShardCache) -> None:
+    waiting = AdmissionScheduler(writer, memory)
     for _ in range(100):
         waiting.request(REF)
     waiting.request("flights/other")
     waiting.request("flights/nobody")
-    assert queued(lane) == [REF, "flights/other"]
+    assert queued(writer) == [REF, "flights/other"]
 
 
 @pytest.mark.parametrize(("looked", "goes_on", "again"), [(0, False, 0), (0, True, 1), (1, False, 1), (9, True, 1)])
 def test_given_a_decision_that_is_made_then_another_follows_if_there_is_more_or_something_changed_meanwhile(
-    lane: ShardWriter, memory: ShardCache, looked: int, goes_on: bool, again: int
+    writer: ShardWriter, memory: ShardCache, looked: int, goes_on: bool, again: int
 ) -> None:
-    waiting = AdmissionScheduler(lane, memory)
+    waiting = AdmissionScheduler(writer, memory)
     waiting.request(REF)
     for _ in range(looked):
         waiting.request(REF)
     waiting.decided(REF, goes_on)
-    assert queued(lane) == [REF] * (1 + again)
+    assert queued(writer) == [REF] * (1 + again)
     waiting.decided(REF, goes_on=False)
     waiting.request(REF)
-    assert queued(lane) == [REF] * (2 + again)
+    assert queued(writer) == [REF] * (2 + again)

@@ -263,7 +263,7 @@ def test_given_a_line_of_programs_that_takes_hours_then_the_last_one_starts_behi
 def test_given_a_line_of_programs_and_a_look_that_stands_in_its_lane_for_hours_then_what_is_known_by_then_decides() -> (
     None
 ):
-    """Seed 35004834: the look was asked for before the run stood in line, a commit of another schedule kept the lane for longer than a run
+    """Seed 35004834: the look was asked for before the run stood in line, a commit of another schedule kept the shard writer for longer than a run
     has to be submitted, and the run was given up, for no launcher had taken it; and none had been asked.
     """
     bench = ActorHarness(shards=1)
@@ -340,7 +340,7 @@ def test_given_a_node_that_was_away_then_a_run_before_the_gate_still_has_its_tim
 
 
 def test_given_a_lane_that_stands_for_minutes_then_the_sweeps_of_that_time_are_one_look_at_each_run() -> None:
-    """Each sweep added one: behind a slow store the lane had ever more to do, and nothing of it was new (seed 20510393)."""
+    """Each sweep added one: behind a slow store the shard writer had ever more to do, and nothing of it was new (seed 20510393)."""
     bench = a_bench(FOR_EVER)
     run_id = triggered(bench)
     bench.run(SECOND)

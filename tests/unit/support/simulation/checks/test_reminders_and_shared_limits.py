@@ -176,7 +176,7 @@ def test_given_an_events_topic_that_has_grown_then_a_reminder_waits_until_every_
     ("begin", "end", "whose", "is_wrong"),
     [
         pytest.param(100, 8_000, "its owner's", False, id="what stood before it has no fate"),
-        pytest.param(100, 200, "its owner's", True, id="the lane had time enough behind that"),
+        pytest.param(100, 200, "its owner's", True, id="the shard writer had time enough behind that"),
     ],
 )
 def test_given_a_lane_that_is_kept_from_a_transaction_s_fate_then_a_reminder_behind_it_has_its_time_when_that_is_over(

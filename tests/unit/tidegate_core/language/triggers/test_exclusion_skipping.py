@@ -137,7 +137,7 @@ ALL_BEFORE = {"type": "cron", "expression": "0 * * * * ? 1970-2034", "dialect": 
     ],
 )
 def test_given_a_floor_then_decades_that_are_left_out_before_it_are_not_walked(trigger: dict[str, Any]) -> None:
-    """Without one it takes all of its steps, 0.1 s of the lane for a request that ends a recurring message."""
+    """Without one it takes all of its steps, 0.1 s of the shard writer for a request that ends a recurring message."""
     parsed: TimeTrigger = ANY.validate_python(trigger)
     before = parse_instant("2034-12-01T00:00:00Z")
     whole, floored = Search(STEPS_PER_SEARCH), Search(STEPS_PER_SEARCH, floor=before - SPAN)

@@ -142,7 +142,7 @@ IN_A_SPEC = {"type": "times", "specs": [cron("* * * * *", *BESIDE_DECADES, *DECA
 def test_given_a_specs_exclusions_then_each_that_is_looked_at_was_counted(
     document: dict[str, Any], forward: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Review finding: a union counted its specs alone, and 4.7 KB of a schedule held the lane for 10 s."""
+    """Review finding: a union counted its specs alone, and 4.7 KB of a schedule held the shard writer for 10 s."""
     trigger, looked_at = a_trigger(document), [0]
     minutes_out = ExcludedCron.minutes_out
 

@@ -142,7 +142,7 @@ def test_given_an_at_that_had_passed_then_it_fires_at_the_begin_with_its_own_nom
 def test_given_decades_left_out_before_the_first_nominal_then_the_last_one_is_not_searched_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A request waits for it in the lane: 47,000 comparisons, 0.1 s, to find that there is none."""
+    """A request waits for it in the shard writer: 47,000 comparisons, 0.1 s, to find that there is none."""
     out = {"type": "cron", "expression": "0 * * * * ? 1970-2025", "dialect": "quartz"}
     minutes = CronTrigger.model_validate({"expression": "* * * * *", "exclude": [out]})
     begin = parse_instant("2026-01-01T00:00:00Z")

@@ -164,7 +164,7 @@ def test_given_records_that_the_store_does_not_give_at_once_then_no_checkpoint_p
 
 
 def test_given_a_hand_over_while_a_far_schedule_is_loaded_late_then_nothing_is_sent_again() -> None:
-    """What was summoned before places that were sent already is brought near, although the lane takes no more work."""
+    """What was summoned before places that were sent already is brought near, although the shard writer takes no more work."""
     bench = ActorHarness(shards=1)
     bench.run(SECOND)
     due = bench.now + 65 * MINUTE
@@ -189,7 +189,7 @@ def test_given_a_hand_over_while_a_far_schedule_is_loaded_late_then_nothing_is_s
 def test_given_a_hand_over_while_the_lease_is_moved_to_other_controls_then_the_owner_does_not_take_itself_for_fenced() -> (
     None
 ):
-    """What is brought near beside the lane was decided under the controls of before, which the lease does not carry any more."""
+    """What is brought near beside the shard writer was decided under the controls of before, which the lease does not carry any more."""
     bench = ActorHarness(shards=1)
     bench.run(SECOND)
     due = bench.now + 65 * MINUTE

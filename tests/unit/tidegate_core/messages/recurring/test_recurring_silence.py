@@ -257,7 +257,7 @@ def test_given_a_drain_while_the_fact_is_being_written_then_nobody_else_writes_i
 def test_given_a_silence_that_becomes_an_outage_amid_a_drain_then_the_hand_over_ends_and_nothing_is_sent_twice(
     bench: ActorHarness,
 ) -> None:
-    """Late fires waited for the fact, and nobody wrote it: the lane had been closed."""
+    """Late fires waited for the fact, and nobody wrote it: the shard writer had been closed."""
     apply(bench, "10s")
     bench.run(25 * SECOND)
     bench.lose(store_calls, times=EVERY_TIME)
