@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ LINT_TIMEOUT_S = 150
 
 @pytest.fixture
 def tree(root: Path, packages: list[Path], tmp_path: Path) -> Path:
-    """Empty packages of the real names under the real contracts; each service has a bootstrap that imports adapters."""
+    """Empty packages of the real names and layers under the real contracts; each service has a bootstrap that imports adapters."""
     shutil.copy(root / "pyproject.toml", tmp_path)
     for package in packages:
         folder = tmp_path / "src" / package.name
@@ -25,7 +27,20 @@ def tree(root: Path, packages: list[Path], tmp_path: Path) -> Path:
             (folder / "adapter.py").touch()
         if package.name in SERVICES:
             (folder / "bootstrap.py").write_text("".join(f"import {adapter}.adapter\n" for adapter in ADAPTERS))
+    for layer in _layers(root):
+        folder = tmp_path / "src" / layer
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "__init__.py").touch()
     return tmp_path
+
+
+def _layers(root: Path) -> Iterator[Path]:
+    """Returns the package of each layer that a contract names."""
+    contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    for contract in contracts:
+        for container in contract.get("containers", ()):
+            for names in contract["layers"]:
+                yield from (Path(*container.split("."), name.strip()) for name in names.split("|"))
 
 
 def _lint(tree: Path) -> tuple[int, str]:
@@ -52,13 +67,19 @@ def test_given_bootstraps_that_import_adapters_then_all_contracts_are_kept(tree:
 @pytest.mark.parametrize(
     ("module", "imports", "contract"),
     [
-        ("tidegate_core/rules.py", "tidegate_ports", "The core imports no sibling"),
-        ("tidegate_core/rules.py", "boto3", "The core uses no client library"),
+        ("tidegate_core/rows/rules.py", "tidegate_ports", "The core imports no sibling"),
+        ("tidegate_core/rows/rules.py", "boto3", "The core uses no client library"),
         ("tidegate_dynamo/jobs.py", "tidegate_kafka", "Adapters never import each other"),
         ("tidegate_kafka/reader.py", "tidegate_node", "Adapters know no service"),
         ("tidegate_api/routes.py", "tidegate_node", "Services never import each other"),
         ("tidegate_node/ingest.py", "tidegate_dynamo.adapter", "Only a bootstrap module imports adapters"),
         ("tidegate_cli/commands.py", "tests.support", "Product code imports no test code"),
+        ("tidegate_core/rows/rules.py", "tidegate_core.shard", "Layers of the core"),
+        ("tidegate_core/runs/rules.py", "tidegate_core.messages", "Layers of the core"),
+        ("tidegate_core/anything.py", "tidegate_core.rows", "Layers of the core"),
+        ("tidegate_core/language/values/rules.py", "tidegate_core.language.time", "Layers of the language"),
+        ("tidegate_core/messages/wire/rules.py", "tidegate_core.messages.recurring", "Layers of messages"),
+        ("tidegate_core/messages/one_shot/rules.py", "tidegate_core.messages.recurring", "Layers of messages"),
         ("tidegate_spark/wrapper.py", "tidegate_core", "The program's side imports nothing of ours"),
     ],
 )
