@@ -33,7 +33,7 @@ ENDED_MAX = 100_000
 class Adds(Protocol):
     """Adds a fire to the queue."""
 
-    def __call__(self, fire: Fire, stage: Stage, ended: Tally) -> QueuedMessage: ...
+    def __call__(self, fire: Fire, stage: Stage, ended: Tally) -> QueuedMessage[Fire]: ...
 
 
 class EndedFires:
@@ -91,16 +91,16 @@ class EndedFires:
         if len(self._generations) > ENDED_MAX:
             del self._generations[next(iter(self._generations))]
 
-    def cover(self, row: QueuedMessage) -> bool:
+    def cover(self, row: QueuedMessage[Fire]) -> bool:
         """Returns whether the row belongs to an ended generation."""
         return row.occurrence is not None and row.occurrence.generation <= self._generations.get(row.occurrence.ref, -1)
 
-    def withdraw(self, row: QueuedMessage) -> None:
+    def withdraw(self, row: QueuedMessage[Fire]) -> None:
         """Closes a row as cancelled. The checkpoint that passes it counts it; if none does, a successor counts it."""
         self._messages.close(row, Stage.GONE, Tally(cancelled=1 if row.occurrence is None else row.occurrence.covered))
         self._messages.checkpoints.note_unsent(row.slot)
 
-    def cut(self, series: FireSeries, waiting: QueuedMessage | None) -> None:
+    def cut(self, series: FireSeries, waiting: QueuedMessage[Fire] | None) -> None:
         """Cancels the waiting fire of an ended interval, and all due fires after it.
 
         It runs in one step, 8 µs per fire: the row with their count must be in the queue before a checkpoint can pass them.

@@ -62,7 +62,7 @@ class Templates:
         self._messages = messages
         self._kept = LruCache[Key, Template](BYTES_KEPT_MAX)
 
-    def load(self, rows: Sequence[QueuedMessage]) -> Operation[None]:
+    def load(self, rows: Sequence[QueuedMessage[Fire]]) -> Operation[None]:
         """Sets the messages of fires; reads missing definitions, and message rows of fires that a predecessor may have moved."""
         wanted = {row: row.fire for row in rows if row.fire is not None and row.message is None}
         for row in wanted:

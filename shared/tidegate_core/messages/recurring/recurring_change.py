@@ -294,7 +294,7 @@ class RecurringChange:
             due = [fire.count for fire in series.cancelled(source.taken_through(record, ended, source.promised))]
         return sum(taken) + again + sum(due)
 
-    def _rows(self) -> list[QueuedMessage]:
+    def _rows(self) -> list[QueuedMessage[Fire]]:
         return self._source.open_rows(self.ref)
 
     def _stored(self) -> Recurring:

@@ -44,10 +44,10 @@ class _Near:
 
     record: Recurring
     series: FireSeries | None = None
-    next: QueuedMessage | None = None
+    next: QueuedMessage[Fire] | None = None
 
     @property
-    def bound(self) -> QueuedMessage | None:
+    def bound(self) -> QueuedMessage[Fire] | None:
         """Row of the end of a search; None if a fire waits."""
         row = self.next
         return row if row is not None and row.stage is Stage.WRITTEN else None
@@ -65,7 +65,7 @@ class RecurringQueue:
         self.messages = messages
         self._near: dict[str, _Near] = {}
         self._read: list[Recurring] = []
-        self._open: dict[str, dict[QueuedMessage, None]] = {}
+        self._open: dict[str, dict[QueuedMessage[Fire], None]] = {}
         self._displaced: dict[str, None] = {}
         self._templates = Templates(messages)
         self._place: Callable[[str, Key | None], None] | None = None
@@ -200,7 +200,7 @@ class RecurringQueue:
             self._await_next(near, (row.slot, "", ""))
             self.messages.host.operations.raise_(self.messages.changed)
 
-    def add(self, fire: Fire, stage: Stage, ended: Tally = NOTHING) -> QueuedMessage:
+    def add(self, fire: Fire, stage: Stage, ended: Tally = NOTHING) -> QueuedMessage[Fire]:
         """Adds a fire to the queue."""
         slot, series, version = fire.place
         origin, size = fire.interval.origin, fire.interval.size
@@ -210,7 +210,7 @@ class RecurringQueue:
         assert is_new  # A second row at its place would never be taken, and no fire would follow.
         return row
 
-    def taken(self, rows: Sequence[QueuedMessage]) -> None:
+    def taken(self, rows: Sequence[QueuedMessage[Fire]]) -> None:
         """Notes rows that were taken for delivery; the next fire of each schedule enters the queue in this step."""
         for row in rows:
             if row.occurrence is None:
@@ -223,7 +223,7 @@ class RecurringQueue:
             if near is not None and near.next is row:
                 self._await_next(near, row.place)
 
-    def closed(self, row: QueuedMessage) -> None:
+    def closed(self, row: QueuedMessage[Fire]) -> None:
         """Notes the end of an occurrence. With its last open row a schedule is forgotten; memory would grow otherwise."""
         assert row.occurrence is not None
         ref = row.occurrence.ref
@@ -234,19 +234,19 @@ class RecurringQueue:
             if not rows:
                 del self._open[ref]
 
-    def waiting(self, ref: str) -> QueuedMessage | None:
+    def waiting(self, ref: str) -> QueuedMessage[Fire] | None:
         """Returns the row of the next fire, or of the end of a search; None if no fire is left or the record is far."""
         near = self._near.get(ref)
         return None if near is None else near.next
 
-    def open_rows(self, ref: str) -> list[QueuedMessage]:
+    def open_rows(self, ref: str) -> list[QueuedMessage[Fire]]:
         """Returns the rows of a schedule that were taken or wait, and are not closed."""
         waiting = self.waiting(ref)
         rows = [*self._open.get(ref, ()), *([] if waiting is None else [waiting])]
         return [row for row in rows if not row.stage.is_closed]
 
     @staticmethod
-    def due(row: QueuedMessage, message: Message) -> int:
+    def due(row: QueuedMessage[Fire], message: Message) -> int:
         """Returns when an occurrence became due."""
         # Its stored rows exist since the broker refused it: it was due by then, however old its instant.
         return max(message.nominal, message.slot - RETRY_FIRST_MS) if row.fire is None else row.fire.due
@@ -354,6 +354,6 @@ class RecurringQueue:
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 
-    def load(self, rows: Sequence[QueuedMessage]) -> Operation[None]:
+    def load(self, rows: Sequence[QueuedMessage[Fire]]) -> Operation[None]:
         """Sets the messages of fires."""
         yield from self._templates.load(rows)

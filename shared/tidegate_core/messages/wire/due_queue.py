@@ -17,6 +17,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.message import Message, MessageTimer
 from tidegate_core.writes.message_delivery import Tally
 
+# Type of `QueuedMessage.fire`. Only `messages.recurring` names it; the default lets all other code leave it out.
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
