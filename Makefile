@@ -164,7 +164,7 @@ lock: setup ## Resolve the dependencies anew within pyproject.toml's bounds (nee
 		--custom-compile-command 'make lock' --constraint $(LOCK) --output-file $(IMAGE_LOCK) pyproject.toml
 
 .PHONY: schemas
-schemas: setup ## Write docs/schemas, docs/fields.md and docs/settings.md from the models
+schemas: setup ## Write every generated page of docs/ from the code: schemas, fields, settings, reasons, openapi, requirements
 	@mkdir -p docs/schemas
 	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.language.formats.format_reference import schemas; \
 	[Path('docs/schemas', name + '.json').write_text(text, encoding='utf-8') for name, text in schemas().items()]"
@@ -172,6 +172,10 @@ schemas: setup ## Write docs/schemas, docs/fields.md and docs/settings.md from t
 	Path('docs/fields.md').write_text(field_tables(), encoding='utf-8')"
 	@$(BIN)/python -c "from pathlib import Path; from tidegate_cli.settings_page import settings_page; \
 	Path('docs/settings.md').write_text(settings_page(), encoding='utf-8')"
+	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.explain.why.reason import reasons_page; \
+	Path('docs/reasons.md').write_text(reasons_page(), encoding='utf-8')"
+	@$(BIN)/python -m tidegate_api.openapi docs/openapi.json
+	@$(BIN)/python -m tests.support.repo.requirements_list
 
 .PHONY: clean
 clean: ## Remove what the other targets made, except data of `tidegate dev`

@@ -1,4 +1,4 @@
-"""All condition expressions, each with the invariant that it keeps (`docs/guarantees.md`).
+"""All condition expressions, each with the invariant that it keeps (`docs/internals/guarantees.md`).
 
 No other module spells one.
 """

@@ -1,6 +1,6 @@
 """Event sources: a user's topic, and how its records are mapped to events of data partitions.
 
-`tidegate_core/ingest/source_mapping.py` applies the mapping. docs/sources.md explains sources to users.
+`tidegate_core/ingest/source_mapping.py` applies the mapping. docs/events.md explains sources to users.
 """
 
 from __future__ import annotations
