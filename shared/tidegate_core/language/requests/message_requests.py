@@ -7,7 +7,12 @@ from typing import ClassVar, Literal, Self
 from pydantic import model_validator
 
 from tidegate_core.language.requests.request_base import RequestBase
-from tidegate_core.language.targets.message_body import MAX_PAYLOAD_BYTES, PAYLOAD_FIELDS, MessageBody, header_problems
+from tidegate_core.language.targets.message_target import (
+    MAX_PAYLOAD_BYTES,
+    PAYLOAD_FIELDS,
+    MessageBody,
+    header_problems,
+)
 from tidegate_core.language.values.document import PLATFORM, Flag, planned
 from tidegate_core.language.values.durations import DurationField
 from tidegate_core.language.values.instants import LATEST_INSTANT, TEN_YEARS_MS, Instant, InstantField

@@ -1,7 +1,7 @@
 """Rules of a target for the definition that names it: allowed modes, defaults, templates, topic and problems.
 
-A schedule's definition asks here, and so do the requests that change the schedule. Two further strategies complete a kind of target:
-`commands/fire_route.py` and `explain/target_audit.py`. A new kind adds a class to each; callers stay as they are.
+The definition of a schedule uses these rules, and so do the requests that change it. Two further strategies complete a kind of
+target: `commands/fire_route.py` and `explain/target_audit.py`. A new kind adds a class to each; callers need no change.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, assert_never
 
 from tidegate_core.language.targets.argument_templates import template_problems
-from tidegate_core.language.targets.message_body import header_problems
-from tidegate_core.language.targets.message_target import IS_PLANNED, MessageTarget
+from tidegate_core.language.targets.message_target import IS_PLANNED, MessageTarget, header_problems
 from tidegate_core.language.targets.programs import Program, ProgramTarget
 from tidegate_core.language.triggers import Trigger
 from tidegate_core.language.triggers.trigger import TimeTrigger
@@ -22,7 +21,7 @@ from tidegate_core.language.values.states import FOR_PROGRAMS, Backlog, OnUpdate
 
 SUSPENDS_BY_DROP: Final = Problem("mode", "is for schedules that start programs: messages wait for nothing", "use drop")
 NO_BACKLOG: Final = Problem(
-    "backlog", "is for schedules that start programs: of what a suspended one missed nothing is sent", "use none"
+    "backlog", "is for schedules that start programs: messages of a suspended span are never sent", "use none"
 )
 NOTHING_TO_KEEP: Final = Problem(
     "on_update", "is for schedules that start programs: messages wait for nothing", "leave it out, or use restart"
@@ -57,7 +56,7 @@ class TargetRules(Protocol):
 
     @property
     def topic(self) -> str | None:
-        """Topic that the target writes to; None: it writes to no topic."""
+        """Topic to which the target writes; None if it writes to none."""
         ...
 
     @property
@@ -70,11 +69,11 @@ class TargetRules(Protocol):
         ...
 
     def problems(self, trigger: Trigger, *, overlap: str, has_constraints: bool, retries: int) -> list[Problem]:
-        """Returns where the target does not fit to the other parts of its definition."""
+        """Returns the problems of the target with the other parts of its definition."""
         ...
 
     def catch_up_problems(self, mode: str, others: Sequence[str]) -> list[Problem]:
-        """Returns which fields of `catchup` the target does not allow.
+        """Returns the problems of `catchup` fields that the target does not allow.
 
         Args:
             mode: Value of `catchup.mode`.
@@ -99,7 +98,7 @@ class TargetRules(Protocol):
         ...
 
     def trigger_problem(self) -> Problem | None:
-        """Returns why nobody can fire the schedule by hand."""
+        """Returns why a manual run of the schedule is not possible."""
         ...
 
 
@@ -203,7 +202,7 @@ class MessageRules:
         if has_constraints:
             found.append(Problem("constraints", planned_for, "leave them out"))
         if retries:
-            hint = "leave it out: what a topic does not take is tried again in any case"
+            hint = "leave it out: a record that the topic does not accept is always retried"
             found.append(Problem("retry", "is for programs", hint))
         if overlap != "allow":
             hint = "leave it out: deliveries do not wait for each other"
@@ -219,7 +218,7 @@ class MessageRules:
         return [*found, *(Problem(f"catchup.{field}", problem, "leave it out") for field in others)]
 
     def mode_of_suspended(self, mode: str) -> str:
-        # Suspended as a program by hold, the schedule would go on to send what falls due.
+        # A schedule that was suspended by `hold` with a program would continue to send due messages.
         return "drop"
 
     def suspend_problem(self, mode: str) -> Problem | None:
@@ -237,7 +236,7 @@ class MessageRules:
 
 RulesClass: TypeAlias = type[ProgramRules] | type[MessageRules]
 RULES_BY_KIND: Final[Mapping[str, RulesClass]] = {"program": ProgramRules, "message": MessageRules}
-"""By the field `type` of a target."""
+"""Rules by the field `type` of a target."""
 
 
 def rules_of(target: ProgramTarget | MessageTarget) -> TargetRules:
@@ -252,7 +251,7 @@ def rules_of(target: ProgramTarget | MessageTarget) -> TargetRules:
 
 
 def rules_of_document(document: Any) -> RulesClass | None:
-    """Returns the rules of the target in a schedule's document; None where the document names no kind of target that there is."""
+    """Returns the rules of the target in a schedule's document, or None if its kind of target is unknown."""
     target = document.get("target") if isinstance(document, dict) else None
     kind = target.get("type") if isinstance(target, dict) else None
     return RULES_BY_KIND.get(kind) if isinstance(kind, str) else None

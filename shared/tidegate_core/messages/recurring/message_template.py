@@ -12,7 +12,7 @@ from typing import Final
 
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
-from tidegate_core.language.targets.message_body import MessageBody
+from tidegate_core.language.targets.message_target import MessageBody
 from tidegate_core.messages.recurring.fire_series import Fire
 from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
 from tidegate_core.messages.wire.payload_budget import LruCache

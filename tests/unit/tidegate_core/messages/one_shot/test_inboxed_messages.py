@@ -12,7 +12,7 @@ from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.ingest.inbox_row import INBOX_BODY_BYTES_MAX
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.requests import MessageSend
-from tidegate_core.language.targets.message_body import MAX_HEADER_BYTES, MAX_HEADERS, MAX_PAYLOAD_BYTES
+from tidegate_core.language.targets.message_target import MAX_HEADER_BYTES, MAX_HEADERS, MAX_PAYLOAD_BYTES
 from tidegate_core.language.values.derived_ids import message_shard
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.problems import RefusedRecord
