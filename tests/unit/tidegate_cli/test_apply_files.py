@@ -110,7 +110,7 @@ def test_given_yaml_that_is_no_json_then_the_document_is_named_and_nothing_is_se
         ("!!timestamp foo", "cannot be read as !!timestamp"),
         ("!!int 0x_", "cannot be read as !!int"),
         ("9" * 5_000, "cannot be read as !!int"),
-        ('"\\ud800"', "has half of a character"),
+        ('"\\ud800"', "has a lone surrogate"),
     ],
 )
 def test_given_a_value_that_is_not_what_it_says_then_its_line_is_named(
@@ -269,7 +269,7 @@ def test_given_dry_run_then_it_says_what_would_happen(
     ("text", "message"),
     [
         ("a: [1\nb: 2\n", ":2:"),
-        ("- 1\n", ":1: is not a mapping"),
+        ("- 1\n", ":1: is no mapping"),
         ("kind: schedule\n", "namespace and name is missing"),
         ("name: a39\nkind: schedule\nname: twice\n", ':3: the key "name" stands twice'),
         ("name: a\ntrigger:\n  - {type: at, type: cron}\n", ':3: the key "type" stands twice'),
