@@ -1,4 +1,4 @@
-"""Bodies of what operators order: who wants it, why, and one flag."""
+"""Parses the bodies of operator requests: actor, reason, and one flag."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ TEXT_CHARACTERS_MAX: Final = 1_024
 def asked(document: dict[str, Any], flag: str) -> tuple[str | None, str | None, bool]:
     """Returns actor, reason and the flag. Raises InvalidInput with all problems."""
     known = ("actor", "reason", flag)
-    problems = [Problem(name, "is no field of this", ", ".join(known)) for name in sorted(document.keys() - set(known))]
+    problems = [
+        Problem(name, "is not a field of this request", ", ".join(known))
+        for name in sorted(document.keys() - set(known))
+    ]
     actor, reason, is_set = document.get("actor"), document.get("reason"), document.get(flag, False)
     for name, value in (("actor", actor), ("reason", reason)):
         if not (value is None or (isinstance(value, str) and len(value) <= TEXT_CHARACTERS_MAX)):
-            problems.append(Problem(name, f"is no text of at most {TEXT_CHARACTERS_MAX:,} characters"))
+            problems.append(Problem(name, f"must be a text of at most {TEXT_CHARACTERS_MAX:,} characters"))
     if not isinstance(is_set, bool):
-        problems.append(Problem(flag, "is neither true nor false"))
+        problems.append(Problem(flag, "must be true or false"))
     if problems:
         raise InvalidInput(problems)
     return actor, reason, is_set

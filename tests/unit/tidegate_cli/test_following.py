@@ -180,7 +180,7 @@ def test_given_follow_and_an_attempt_that_never_began_then_it_goes_on_with_the_n
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A launcher that refuses an attempt is handed the next one: who followed was told that there is no log, and left."""
-    detail = f"run {RUN} attempt 1: its program was never started, so there is no log"
+    detail = f"run {RUN} attempt 1: its program never started, so there is no log"
     none: Answer = (404, {"title": "Not Found", "status": 404, "detail": detail})
     api.answers[f"GET /runs/{RUN}/logs"] = [
         a_piece("", 0, 0, ended=False),
