@@ -202,9 +202,7 @@ def _read(path: Path, wanted: str | None, *, absolute: bool) -> Iterator[Schedul
         raise CommandFailed(f"{name_of(path)}: is not YAML: {error}", Exit.USAGE) from error
     for node, spec in found:
         if not isinstance(spec, dict):
-            raise CommandFailed(
-                f"{_place(path, node)}: is no mapping; write fields such as `name: nightly`", Exit.USAGE
-            )
+            raise CommandFailed(f"{_place(path, node)}: is not a mapping of fields", Exit.USAGE)
         missing = [name for name in ("namespace", "name") if not isinstance(spec.get(name), str) or not spec[name]]
         if missing:
             problem = f"{' and '.join(missing)} is missing or no text; quote a number, true, false or null"

@@ -58,7 +58,7 @@ async def dry_run(
         for field, program in wanted.spec.target_rules.programs.items():
             refused = refused_conf(program.conf) if isinstance(program, PysparkProgram) else None
             if refused is not None:
-                hint = "all its runs would be rejected; change conf, or the node's settings"
+                hint = "its runs would all be rejected: change conf, or the node"
                 problems += (Problem(field, refused, hint),)
             if with_file:
                 try:

@@ -44,7 +44,7 @@ def run_shard(run_id: str, shards: int, field: str = "run_id") -> int:
     """Returns the shard that a run or job id names. Raises InvalidInput."""
     shard = shard_of_run(run_id)
     if shard >= shards:
-        problem = Problem(field, f"names shard {shard}, the cluster has {shards}", "copy the whole id")
+        problem = Problem(field, f"names shard {shard}, the cluster has {shards}", "copy the id as it was printed")
         raise InvalidInput([problem])
     return shard
 

@@ -19,9 +19,9 @@ def asked(document: dict[str, Any], flag: str) -> tuple[str | None, str | None, 
     actor, reason, is_set = document.get("actor"), document.get("reason"), document.get(flag, False)
     for name, value in (("actor", actor), ("reason", reason)):
         if not (value is None or (isinstance(value, str) and len(value) <= TEXT_CHARACTERS_MAX)):
-            problems.append(Problem(name, f"must be a text of at most {TEXT_CHARACTERS_MAX:,} characters"))
+            problems.append(Problem(name, f"is no text of at most {TEXT_CHARACTERS_MAX:,} characters"))
     if not isinstance(is_set, bool):
-        problems.append(Problem(flag, "must be true or false"))
+        problems.append(Problem(flag, "is neither true nor false"))
     if problems:
         raise InvalidInput(problems)
     return actor, reason, is_set

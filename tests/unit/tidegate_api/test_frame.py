@@ -144,7 +144,11 @@ def test_given_numbers_and_tokens_of_any_size_then_400(
     ("method", "path", "problem"),
     [
         ("PUT", f"{PUT_SCHEDULE}?dryrun=true", "dryrun: is not a parameter of this route; did you mean dry_run?"),
-        ("DELETE", f"{PUT_SCHEDULE}?expectedVersion=3", "expectedVersion: is not a parameter of this route; did you mean"),
+        (
+            "DELETE",
+            f"{PUT_SCHEDULE}?expectedVersion=3",
+            "expectedVersion: is not a parameter of this route; did you mean",
+        ),
         ("POST", f"{PUT_SCHEDULE}/suspend?mode=hold", "mode: is not a parameter of this route"),
         ("GET", "/api/v1/runs?schedul=land-day", "schedul: is not a parameter of this route; did you mean schedule?"),
         ("GET", "/api/v1/runs/0001-mfrggzdfmztwq2lkn5wg63tqoe?attempt=2", "attempt: is not a parameter of this route"),

@@ -269,7 +269,7 @@ def test_given_dry_run_then_it_says_what_would_happen(
     ("text", "message"),
     [
         ("a: [1\nb: 2\n", ":2:"),
-        ("- 1\n", ":1: is no mapping"),
+        ("- 1\n", ":1: is not a mapping"),
         ("kind: schedule\n", "namespace and name is missing"),
         ("name: a39\nkind: schedule\nname: twice\n", ':3: the key "name" stands twice'),
         ("name: a\ntrigger:\n  - {type: at, type: cron}\n", ':3: the key "type" stands twice'),
