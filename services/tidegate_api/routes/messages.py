@@ -34,7 +34,7 @@ router = APIRouter(prefix="/api/v1", tags=["messages"])
 Namespace = Annotated[str, Query(pattern=NAME_PATTERN, description="Namespace of the message")]
 Key = Annotated[str | None, Query(pattern=FREE_TEXT_PATTERN, description="Key of the message; or message_id")]
 MessageId = Annotated[
-    str | None, Query(pattern=FREE_TEXT_PATTERN, description="Id of the request, or id from its receipt; or key")
+    str | None, Query(pattern=FREE_TEXT_PATTERN, description="Id of the request, or from its receipt; or key")
 ]
 _BATCH = {"type": "array", "items": ref("MessageSend"), "minItems": 1, "maxItems": BATCH_MAX}
 

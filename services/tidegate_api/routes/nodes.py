@@ -79,7 +79,7 @@ async def stop_firing(raw: RawRequestOf, idempotency_key: IdempotencyKey = None)
 
 @router.post("/firing/start", response_model=ReceiptView, summary="Start all firing", openapi_extra=_WHY)
 async def start_firing(raw: RawRequestOf, idempotency_key: IdempotencyKey = None) -> JSONResponse:
-    """Sends `control.resume` for the whole system, which fires again from now. There is no catch-up of instants during the stop,
+    """Sends `control.resume` for the whole system, which fires again from now. There is no catch-up for instants during the stop,
     events of that time do not count, and held messages are delivered at once.
     """
     return await raw.send(type="control.resume", scope="system")

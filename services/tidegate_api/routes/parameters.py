@@ -42,7 +42,7 @@ IdempotencyKey = Annotated[
 ]
 Actor = Annotated[str | None, Query(max_length=1_024, description="Who does this; stored with the request")]
 ExpectedVersion = Annotated[
-    int | None, Query(ge=0, description="Version that must be the present one; 0: must not exist")
+    int | None, Query(ge=0, description="Expected present version, 409 if it differs; 0: must not exist")
 ]
 IfMatch = Annotated[
     str | None,

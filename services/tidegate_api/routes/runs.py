@@ -75,7 +75,8 @@ async def get_logs(
         int | None, Query(ge=1, le=ATTEMPTS_MAX, description="Number of the attempt; default: the current one")
     ] = None,
     tail: Annotated[
-        int | None, Query(ge=0, le=TAIL_LINES_MAX, description="Number of last lines to begin with, instead of offset")
+        int | None,
+        Query(ge=0, le=TAIL_LINES_MAX, description="Begin this number of lines before the end, instead of at offset"),
     ] = None,
 ) -> LogView:
     """A piece of at most 256 KiB. Continue at `next_offset` until `ended` is true and `next_offset` equals `size`.

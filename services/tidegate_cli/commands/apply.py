@@ -26,7 +26,8 @@ def apply(
     reason: ReasonOption = None,
     actor: ActorOption = None,
     on_update: Annotated[
-        str | None, typer.Option(help="What happens to pending jobs of a changed schedule; as for `schedule apply`.")
+        str | None,
+        typer.Option(help="What happens to pending jobs of a changed schedule; values as in `schedule apply`."),
     ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:

@@ -31,8 +31,8 @@ def migrate(
     """Bring the store to the version of this release.
 
     Without --finish it moves rows into a form that both releases read. Run it at any time while both serve.
-    Use --finish when only nodes of this release are left. Nodes then write rows that older releases cannot read, and there is no way back.
-    If the command is killed, run it again: it continues. It takes the settings of a node (TIDEGATE_DYNAMODB__..., TIDEGATE_KAFKA__...).
+    Use --finish when only nodes of this release are left. Nodes then write rows that older releases cannot read, and there is no
+    way back. If the command is killed, run it again: it continues. It takes the settings of a node (TIDEGATE_DYNAMODB__..., TIDEGATE_KAFKA__...).
 
     Exit codes: 0 done; 1 a process of an older release runs (each is listed, the version was not raised); 75 run it again;
     78 wrong settings, or the store is newer than this release.

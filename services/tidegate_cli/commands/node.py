@@ -116,7 +116,7 @@ def start_firing(
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Start all firing again. There is no catch-up of instants during the stop; held messages are delivered at once."""
+    """Start all firing again. There is no catch-up for instants during the stop; held messages are delivered at once."""
     with api_client() as api:
         show(api.start_firing(reason=reason, actor=actor, request_id=request_id), output)
 
