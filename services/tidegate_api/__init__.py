@@ -1,1 +1,1 @@
-"""The API process: the start gate and reports of programs, views of what is stored, writes that go to Kafka."""
+"""The API process: start gate, reports of programs, views of stored state, and requests that go to Kafka."""

@@ -1,4 +1,4 @@
-"""The ASGI application: routes, error documents, the frame around each request. Knows no adapter."""
+"""The ASGI application: routes, problem documents, middleware. It does not know the adapters."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from tidegate_core.language.values.document import OPERATIONS
 
 TITLE = "tidegate"
 API_VERSION = "1"
-"""Of the paths below `/api/v1`, not of the program."""
+"""Version of the paths below `/api/v1`, not of the program."""
 DESCRIPTION = (
-    "Schedules, jobs, runs and messages. Writes go to Kafka and answer with the receipt of the shard's owner. "
-    f"There is no authentication of users yet (planned for {OPERATIONS}): whoever reaches the port may do everything. "
-    "Programs authenticate at the start gate and for their reports with the token of their attempt."
+    "Schedules, jobs, runs and messages. Requests go to Kafka; the answer is the receipt of the shard's owner. "
+    f"Users are not authenticated (planned for {OPERATIONS}): every client that reaches the port may do everything. "
+    "Programs authenticate at the start gate, and for their reports, with the token of their attempt."
 )
 
 
 def make_app(parts: Dependencies) -> FastAPI:
-    """Returns the application; its lifespan starts and stops what `parts` describes."""
+    """Returns the application. Its lifespan starts and stops the services that are built from `parts`."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -56,7 +56,7 @@ def make_app(parts: Dependencies) -> FastAPI:
         version=API_VERSION,
         description=DESCRIPTION,
         lifespan=lifespan,
-        # The documentation pages load their scripts from elsewhere, which does not work where there is no internet.
+        # The documentation pages load their scripts from the internet, so they fail on a closed network.
         docs_url=None,
         redoc_url=None,
     )
@@ -69,7 +69,7 @@ def make_app(parts: Dependencies) -> FastAPI:
 
 
 def add_routes(app: FastAPI) -> None:
-    """Adds all routes and the description of the API."""
+    """Adds all routes and the OpenAPI description."""
     for module in (
         gate,
         schedules,

@@ -1,4 +1,4 @@
-"""Builds an API process from its settings: the only module here that knows DynamoDB, Kafka and the local launcher."""
+"""Builds an API process from its settings. It is the only module of the API that knows DynamoDB, Kafka and the local launcher."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ __all__ = ["Settings", "SettingsRefused", "build", "effective_settings", "load"]
 T = TypeVar("T")
 
 DELIVERY_MS_MAX: Final = 5_000
-"""A client waits for its answer: it is told after this that the broker is down, unless the settings say otherwise."""
+"""Default of Kafka's delivery timeout, in ms. It is short because a client waits: after it the answer says that the broker is down."""
 CLIENT_ID: Final = "tidegate-api"
 
 
 class Settings(ApiSettings):
-    """An API process's settings with those of the Kafka adapter."""
+    """Settings of an API process, including the Kafka adapter's."""
 
     kafka: KafkaSettings
 
 
 def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
-    """Reads the settings; `given` sections and fields win. Raises SettingsRefused."""
+    """Reads the settings; `given` sections and fields override them. Raises SettingsRefused."""
     return load_settings(Settings, os.environ if environment is None else environment, OTHERS, **given)
 
 
@@ -75,10 +75,10 @@ def effective_settings(environment: Mapping[str, str]) -> list[SettingRow]:
 
 
 def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
-    """Returns the application of these settings; nothing is connected before its lifespan begins.
+    """Returns the application of these settings. It connects to nothing before its lifespan begins.
 
     Raises:
-        SettingsInvalid: They cannot work.
+        SettingsInvalid: A setting cannot work.
     """
     secrets = read_secrets(settings.gate)
     kafka, dynamo, local = kafka_settings(settings), dynamo_settings(settings), local_settings(settings)
@@ -91,7 +91,7 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
     try:
         topics = TopicFacts(kafka)
     except KafkaException as wrong:
-        # A property that only the client knows, or a certificate that it cannot read.
+        # For example a property that only the client can check, or an unreadable certificate.
         raise SettingsInvalid(f"kafka: {wrong.args[0].str()}") from wrong
     parts = Dependencies(
         store=store,
@@ -115,7 +115,7 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
 
 
 def settled_on(store: Store) -> CarryOut:
-    """Returns what carries a transaction through to its verdict on this store."""
+    """Returns a function that sends a transaction to this store until its verdict is known."""
 
     def settle(transaction: Transaction) -> Verdict:
         return carry_out(store, transaction, lambda ms: time.sleep(ms / 1000), random.random)
@@ -124,12 +124,12 @@ def settled_on(store: Store) -> CarryOut:
 
 
 def kafka_bus(settings: KafkaSettings, topics: TopicFacts, clock: Clock, notices: Notices) -> OpenBus:
-    """Returns what starts the Kafka clients on the running loop."""
+    """Returns a context manager that starts the Kafka clients on the running loop."""
 
     @asynccontextmanager
     async def opened(listener: ReaderListener) -> AsyncIterator[Bus]:
         loop = asyncio.get_running_loop()
-        # Unguarded: requests and events are facts that anybody may produce, and pokes harm nobody.
+        # Without a membership lease: any process may produce requests, events and wake-ups.
         publisher = KafkaPublisher(settings, loop=loop, clock=clock, notices=notices)
         reader = KafkaPartitionReader(settings, listener, topics, loop=loop, clock=clock, notices=notices)
         log_reader = KafkaLogReader(settings, topics)
@@ -159,7 +159,7 @@ def dynamo_settings(settings: Settings) -> DynamoSettings:
     for name in given:
         if name not in known:
             raise SettingsInvalid(f"TIDEGATE_DYNAMODB__{name.upper()}: no such setting; {did_you_mean(name, known)}")
-    # Validated, so that the environment's texts are read as what the fields are.
+    # Validated, so that texts from the environment become the types of the fields.
     return _checked("TIDEGATE_DYNAMODB__", lambda: TypeAdapter(DynamoSettings).validate_python(given))
 
 

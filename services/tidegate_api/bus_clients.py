@@ -1,4 +1,4 @@
-"""The bus as this process holds it: publisher, facts about topics, readers. Built by `bootstrap`, faked by tests."""
+"""The Kafka clients of this process: publisher, topic facts, readers. `bootstrap` builds them; tests use fakes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Bus:
 
 
 async def produced(publisher: Publisher, orders: Sequence[Produce]) -> Sequence[Outcome]:
-    """Hands records over together and returns the fate of each, once that of all is known."""
+    """Produces records together. Returns the outcome of each once all outcomes are known."""
     fates: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
 
     def settled(outcomes: Sequence[Outcome]) -> None:
-        if not fates.done():  # Else its client has gone.
+        if not fates.done():  # It is done if the client has closed the connection.
             fates.set_result(outcomes)
 
     publisher.produce_many(orders, settled)
@@ -37,7 +37,7 @@ async def produced(publisher: Publisher, orders: Sequence[Produce]) -> Sequence[
 
 
 OpenBus: TypeAlias = Callable[[ReaderListener], AbstractAsyncContextManager[Bus]]
-"""Starts the clients on the running loop, with a listener for what the reader reads, and stops them."""
+"""Starts the clients on the running loop, with a listener for the reader's records, and stops them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,6 @@ class TopicNames:
         return cls(*(f"{prefix}.{name}" for name in ("requests", "events", "receipts", "pokes", "runs")))
 
     def dead_letters(self, queue: Queue) -> str:
-        """The dead-letter topic of one of them."""
+        """Returns the dead-letter topic of a queue."""
         topics = {"requests": self.requests, "events": self.events, "runs": self.runs}
         return f"{topics[queue]}.dlq"

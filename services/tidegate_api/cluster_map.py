@@ -1,4 +1,4 @@
-"""How many shards and ownership topic partitions there are: the item `MAP`, read when needed and kept for a while."""
+"""The partition map: numbers of shards and ownership topic partitions. It is read from the item `MAP` and cached for 5 s."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 
 MAP_AGE_MS_MAX = 5_000
-"""A map that grew is seen after this; until then a request goes to an older topic partition, whose holder hands it on."""
+"""Age in ms after which the map is read again. With an old map a request goes to a former topic partition, whose owner forwards it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterMap:
-    """The map in force.
+    """The present partition map.
 
     Attributes:
-        version: Counts the map's changes.
-        topic_partitions: Ownership topic partitions, N.
-        shards: S; fixed when the cluster was made.
-        history: All versions so far; none where nobody has to know.
+        version: Version of the map; each change increments it.
+        topic_partitions: Number of ownership topic partitions.
+        shards: Number of shards; it never changes after `tidegate init`.
+        history: All versions so far; may be empty if no caller needs them.
     """
 
     version: int
@@ -32,13 +32,13 @@ class ClusterMap:
     history: tuple[Cut, ...] = ()
 
     def topic_partition_of(self, shard: int, map_version: int | None = None) -> int:
-        """Returns from which one the shard follows, or did under a former map."""
+        """Returns the topic partition of a shard under this map, or under an earlier version."""
         known = None if map_version is None else topic_partition_under(self.history, map_version, shard)
         return shard % self.topic_partitions if known is None else known
 
 
 class MapReader:
-    """Reads the map; an answer is reused for `MAP_AGE_MS_MAX`."""
+    """Reads the map and caches it for `MAP_AGE_MS_MAX`."""
 
     def __init__(self, store: Store, pools: Pools, clock: Clock) -> None:
         self._store = store
@@ -52,9 +52,9 @@ class MapReader:
 
         Raises:
             ApiProblem: 503, the cluster was never initialised.
-            MapUnreadable: Another version wrote it.
-            StoreUnavailable: The store does not answer, and what is known is older than that. It would do, but no owner could answer what is
-                sent by it, and `/readyz` tells by this that the store is away.
+            MapUnreadable: Another release wrote the map.
+            StoreUnavailable: The store does not answer, and the cached map is too old. The old map would still route requests, but
+                no owner could answer them, and `/readyz` reports the store by this error.
         """
         now = self._clock.monotonic_ms()
         if self._known is None or now - self._read_at > MAP_AGE_MS_MAX:
@@ -65,7 +65,7 @@ class MapReader:
     def _read(self) -> ClusterMap:
         item = self._store.get([MAP_KEY]).get(MAP_KEY)
         if item is None:
-            raise unavailable("the cluster has no map yet; run tidegate init")
+            raise unavailable("the cluster has no partition map; run tidegate init")
         version, count, shards = item["version"], item["n"], item["shards"]
         assert isinstance(version, int)
         assert isinstance(count, int)

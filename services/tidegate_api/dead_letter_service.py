@@ -1,4 +1,7 @@
-"""Deals with dead letters: produces a record again, or says that nobody wants it; each once, whoever else is asking."""
+"""Replays and drops dead letters, each at most once even with concurrent requests.
+
+The routes of dead letters call it. It writes a mark for each dead letter, and produces the replayed record.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,11 @@ from tidegate_ports.store import Store
 Wanted = Literal["replaying", "dropped"]
 DONE: Final[dict[Wanted, MarkState]] = {"replaying": "replayed", "dropped": "dropped"}
 TEXT_CHARACTERS_MAX: Final = 1_024
-"""Of actor and reason in a mark."""
+"""Characters of actor and reason in a mark; longer texts are cut."""
 
 
 class DeadLetterService:
-    """One per process."""
+    """Replays and drops dead letters; one instance per process."""
 
     def __init__(
         self,
@@ -51,17 +54,17 @@ class DeadLetterService:
     async def replay(
         self, letter_id: LetterId, actor: str | None, reason: str | None, *, again: bool
     ) -> DeadLetterAnswer:
-        """Produces the record of a letter to where it stood, with its bytes, key and headers.
+        """Produces the record of a dead letter to its original topic, with the same bytes, key and headers.
 
         Args:
-            letter_id: Any copy of it.
-            actor: Who wants it.
+            letter_id: Id of the dead letter, or of any copy of it.
+            actor: Who asks for it.
             reason: Why.
-            again: Also when it was replayed or dropped before.
+            again: Whether to act even if it was replayed or dropped before.
 
         Raises:
-            InvalidInput: It cannot be replayed at all.
-            ApiProblem: 404; 409 when somebody else deals with it, or has dropped it; 503.
+            InvalidInput: It has no record that can be produced.
+            ApiProblem: 404; 409 if another request is at work on it, or it was dropped; 503.
         """
         letter, _ = await self._reads.one(letter_id)
         order = replay_of(letter)
@@ -77,14 +80,14 @@ class DeadLetterService:
         await self._set(
             set_mark(letter.origin, claimed, done, uuid.uuid4().hex),
             letter,
-            unless="its record was produced, and the store did not take note of it; it is listed again in a minute: drop it then",
+            unless="its record was produced, but the store did not record that; drop it when it is listed again, in a minute",
         )
         return DeadLetterAnswer(**view_of(letter, done).model_dump(), status="accepted")
 
     async def drop(
         self, letter_id: LetterId, actor: str | None, reason: str | None, *, again: bool
     ) -> DeadLetterAnswer:
-        """Says of a letter that nothing is to be done; it stays on its topic until its retention. The same errors."""
+        """Marks a dead letter as dropped. It stays on its topic until retention removes it. Raises as `replay`."""
         letter, _ = await self._reads.one(letter_id)
         seen, mark = await self._claim(letter, "dropped", actor, reason, again=again)
         if mark is None:
@@ -95,7 +98,7 @@ class DeadLetterService:
     async def _claim(
         self, letter: DeadLetter, wanted: Wanted, actor: str | None, reason: str | None, *, again: bool
     ) -> tuple[Item | None, Mark | None]:
-        """Returns the item as it was, and the mark that is set now; no mark where all is done already."""
+        """Sets a mark. Returns the item before that, and the new mark; None as mark if the action was done before."""
         key = key_of(letter.origin)
         seen = (await self._pools.read(lambda: self._store.get([key]))).get(key)
         known = None if seen is None else from_item(Mark, seen)
@@ -105,29 +108,30 @@ class DeadLetterService:
         if mark is None:
             assert known is not None
             if known.state != DONE[wanted]:
-                raise ApiProblem(409, _in_the_way(letter, known))
+                raise ApiProblem(409, _why_refused(letter, known))
             return seen, None
         await self._set(set_mark(letter.origin, seen, mark, uuid.uuid4().hex), letter)
         return seen, mark
 
     async def _not_replayed(self, letter: DeadLetter, seen: Item | None, claimed: Item, outcome: NotProduced) -> None:
-        """Raises ApiProblem; the mark goes back where it is certain that nothing was produced."""
+        """Raises ApiProblem. Restores the earlier mark only if the broker certainly did not store the record."""
         if outcome.kind != "refused":
             raise unavailable(
-                f"dead letter {letter.id}: the broker did not say whether it took the record ({outcome.message}); "
-                "it is listed again in a minute, and may then be replayed once more"
+                f"dead letter {letter.id}: it is unknown whether the broker stored the record ({outcome.message}); "
+                "it is listed again in a minute: replay it then"
             )
         await self._set(unset_mark(letter.origin, seen, claimed, uuid.uuid4().hex), letter)
-        raise ApiProblem(
-            409, f"dead letter {letter.id}: topic {letter.topic} does not take its record: {outcome.message}"
-        )
+        raise ApiProblem(409, f"dead letter {letter.id}: topic {letter.topic} refuses its record: {outcome.message}")
 
     async def _set(
-        self, transaction: Transaction, letter: DeadLetter, unless: str = "the store does not answer; ask again"
+        self,
+        transaction: Transaction,
+        letter: DeadLetter,
+        unless: str = "the store does not answer; repeat the request",
     ) -> None:
         verdict = await self._pools.read(lambda: self._carry_out(transaction))
         if isinstance(verdict, StoreRefused):
-            raise ApiProblem(409, f"dead letter {letter.id}: somebody else deals with it at this moment; look again")
+            raise ApiProblem(409, f"dead letter {letter.id}: another request is at work on it; check it again")
         if isinstance(verdict, Unavailable):
             raise unavailable(f"dead letter {letter.id}: {unless}")
 
@@ -136,17 +140,17 @@ def replay_of(letter: DeadLetter) -> Produce:
     """Returns the record to produce.
 
     Raises:
-        InvalidInput: There is none: it tells of a run that was given up, has no value of its record, or does not say where that stood.
+        InvalidInput: There is no record: the dead letter is about an abandoned run, lacks the value, or does not name the original topic.
     """
     if letter.id.queue == "runs":
-        hint = "run its occurrence again: tidegate schedule trigger"
-        raise invalid(Problem("letter", "tells of a run that was given up, which is no record to send again", hint))
+        hint = "run the schedule again: tidegate schedule trigger"
+        raise invalid(Problem("letter", "is about an abandoned run and has no record to replay", hint))
     if letter.topic is None:
-        raise invalid(Problem("letter", "does not say where it stood: tidegate has not written it", "drop it"))
+        raise invalid(Problem("letter", "names no original topic, so tidegate did not write it", "drop it"))
     if not letter.is_whole:
-        hint = "produce it again from where it stood, in smaller records or with a pointer to the data"
-        raise invalid(Problem("letter", "is without its record's value, which no dead-letter topic takes", hint))
-    # A message goes where its key leads; a record where it stood, so that it keeps its place behind others of its key.
+        hint = "produce the data again, in smaller records or as a pointer to them"
+        raise invalid(Problem("letter", "has no value: the record was too large for the dead-letter topic", hint))
+    # A message is routed by its key. A record goes to its original topic partition, so that its key keeps one order.
     topic_partition = None if letter.is_undeliverable else letter.topic_partition
     return Produce(letter.topic, letter.key, letter.value, letter.replay_headers(), topic_partition)
 
@@ -156,10 +160,10 @@ def _answer(letter: DeadLetter, seen: Item | None, status: Literal["accepted", "
     return DeadLetterAnswer(**view_of(letter, mark).model_dump(), status=status)
 
 
-def _in_the_way(letter: DeadLetter, mark: Mark) -> str:
+def _why_refused(letter: DeadLetter, mark: Mark) -> str:
     if mark.state == "replaying":
-        return f"dead letter {letter.id}: it is being replayed at this moment; look again in a minute"
-    return f"dead letter {letter.id}: it was {mark.state} by {mark.actor or 'somebody'}; say --again (again=true) to act all the same"
+        return f"dead letter {letter.id}: a replay of it is under way; check it again in a minute"
+    return f"dead letter {letter.id}: it was {mark.state} by {mark.actor or 'an unknown actor'}; use --again (again=true) to act on it"
 
 
 def _revision(item: Item) -> int:

@@ -1,4 +1,4 @@
-"""What an API process is made of: the ports that `bootstrap` (or a test) hands in, and the services built on them."""
+"""Ports of an API process, which `bootstrap` or a test passes in, and the services that are built from them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tidegate_api.requests.request_submission import Submission, Timing
 from tidegate_api.run_logs import RunLogs
 from tidegate_api.start_gate import CarryOut, Gate
 from tidegate_api.thread_pools import Pools
-from tidegate_api.wakeup_sender import Pokes
+from tidegate_api.wakeup_sender import WakeUpSender
 from tidegate_core.language.definitions.quotas import Quotas
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
@@ -42,18 +42,18 @@ from tidegate_telemetry.open_transactions import Followed, OpenTransactions
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Ports and values from outside.
+    """Ports and values from `bootstrap` or a test.
 
     Attributes:
-        carry_out: Settles one transaction; blocking.
+        carry_out: Sends one transaction until its verdict is known; blocking.
         open_bus: Starts the Kafka clients on the running loop.
-        metrics: With the API's table.
-        secrets: Of the run tokens.
-        host: Where the API listens.
-        gate_url: Where programs find it, if that is known.
-        large_bodies_bytes_max: Of all large bodies under way together.
-        minimum_period_ms: Shortest period of a time trigger, for dry runs while no node has told its own.
-        quotas: For dry runs; the owner's own setting decides.
+        metrics: Metrics with the API's table.
+        secrets: Secrets of the run tokens.
+        host: Address on which the API listens.
+        gate_url: Base URL under which programs reach the API, if configured.
+        large_bodies_bytes_max: Bytes of all large bodies at the same time.
+        minimum_period_ms: Shortest period of a time trigger, for dry runs while no node has reported its setting.
+        quotas: Quotas for dry runs; an apply is decided by the owner's setting.
     """
 
     store: Store
@@ -77,7 +77,7 @@ class Dependencies:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the routes use, for as long as the process serves."""
+    """Services that the routes use while the process serves."""
 
     secrets: Sequence[bytes]
     minimum_period_ms: int
@@ -90,8 +90,8 @@ class Services:
     metrics: Metrics
     cluster: MapReader
     gate: Gate
-    pokes: Pokes
-    desk: ReceiptWaiters
+    wake_ups: WakeUpSender
+    receipt_waiters: ReceiptWaiters
     transactions: OpenTransactions
     submission: Submission
     answers: StoredAnswers
@@ -107,18 +107,21 @@ class Services:
     shards: ShardReads
     limits: LimitReads
     letters: DeadLetterReads
-    letter_desk: DeadLetterService
+    dead_letter_service: DeadLetterService
 
 
 @asynccontextmanager
 async def running(parts: Dependencies) -> AsyncIterator[Services]:
-    """Starts everything, and stops it in the order in which nothing is lost: pokes, clients, threads."""
+    """Starts all services. Stops them in the order that loses nothing: wake-ups, Kafka clients, threads."""
     pools = Pools(parts.gate_threads, parts.read_threads)
-    desk = ReceiptWaiters(parts.topics.receipts, parts.notices)
-    async with parts.open_bus(desk) as bus:
-        services = assemble(parts, pools, desk, bus)
-        # In the background: the gate and the reads work while the broker is down.
-        lives = [asyncio.create_task(desk.keep_reading(bus)), asyncio.create_task(services.transactions.run())]
+    receipt_waiters = ReceiptWaiters(parts.topics.receipts, parts.notices)
+    async with parts.open_bus(receipt_waiters) as bus:
+        services = assemble(parts, pools, receipt_waiters, bus)
+        # In the background, because the start gate and the reads also work while the broker is down.
+        lives = [
+            asyncio.create_task(receipt_waiters.keep_reading(bus)),
+            asyncio.create_task(services.transactions.run()),
+        ]
         try:
             yield services
         finally:
@@ -127,18 +130,18 @@ async def running(parts: Dependencies) -> AsyncIterator[Services]:
             for life in lives:
                 with contextlib.suppress(asyncio.CancelledError):
                     await life
-            await services.pokes.settle()
+            await services.wake_ups.settle()
     pools.close()
 
 
-def assemble(parts: Dependencies, pools: Pools, desk: ReceiptWaiters, bus: Bus) -> Services:
-    """Builds the services; nothing here acts."""
+def assemble(parts: Dependencies, pools: Pools, receipt_waiters: ReceiptWaiters, bus: Bus) -> Services:
+    """Builds the services without starting anything."""
     cluster = MapReader(parts.store, pools, parts.clock)
     ranges = RangeReader(parts.store, pools)
     answers = StoredAnswers(parts.store, parts.clock)
     schedules = ScheduleReads(parts.store, pools, cluster, ranges)
     letters = DeadLetterReads(parts.store, pools, bus, parts.topics)
-    pokes = Pokes(bus, cluster, parts.topics.pokes, parts.metrics)
+    wake_ups = WakeUpSender(bus, cluster, parts.topics.pokes, parts.metrics)
     return Services(
         secrets=parts.secrets,
         minimum_period_ms=parts.minimum_period_ms,
@@ -151,10 +154,14 @@ def assemble(parts: Dependencies, pools: Pools, desk: ReceiptWaiters, bus: Bus) 
         metrics=parts.metrics,
         cluster=cluster,
         gate=Gate(parts.store, parts.carry_out, parts.clock),
-        pokes=pokes,
-        desk=desk,
+        wake_ups=wake_ups,
+        receipt_waiters=receipt_waiters,
         transactions=OpenTransactions(
-            lambda: [] if desk.read is None else [Followed(desk.read.name, desk.read.id, is_own=True)],
+            lambda: (
+                []
+                if receipt_waiters.read is None
+                else [Followed(receipt_waiters.read.name, receipt_waiters.read.id, is_own=True)]
+            ),
             lambda _: True,  # Each process reads all receipts.
             bus.topics,
             bus.finder,
@@ -164,11 +171,11 @@ def assemble(parts: Dependencies, pools: Pools, desk: ReceiptWaiters, bus: Bus) 
         ),
         submission=Submission(
             bus,
-            desk,
+            receipt_waiters,
             answers,
             cluster,
             pools,
-            Overtaking(bus, parts.store, pools, pokes, parts.topics.requests, parts.notices),
+            Overtaking(bus, parts.store, pools, wake_ups, parts.topics.requests, parts.notices),
             parts.clock,
             parts.topics,
             parts.metrics,
@@ -188,7 +195,7 @@ def assemble(parts: Dependencies, pools: Pools, desk: ReceiptWaiters, bus: Bus) 
         shards=ShardReads(parts.store, pools, bus, parts.topics, parts.clock),
         limits=LimitReads(parts.store, pools, cluster, ranges, parts.clock),
         letters=letters,
-        letter_desk=DeadLetterService(
+        dead_letter_service=DeadLetterService(
             letters, parts.store, parts.carry_out, pools, bus.publisher, parts.clock, parts.notices
         ),
     )

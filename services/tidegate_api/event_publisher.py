@@ -1,4 +1,4 @@
-"""Puts events on their topic and says what became of each, with the id to repeat it under."""
+"""Produces events to their topic and returns the outcome of each. A failed event can be repeated with its id."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tidegate_core.rows.effects import Produce
 
 
 class Announcement(NamedTuple):
-    """An event's record.
+    """Record of an event.
 
     Attributes:
-        event_id: By which a repeat counts once.
-        key: Of the record: what shares one is counted in order.
-        value: The event as it is sent.
+        event_id: Id of the event; a repeat with the same id counts once.
+        key: Key of the record; events with the same key are counted in order.
+        value: Value of the record.
     """
 
     event_id: str
@@ -26,14 +26,14 @@ class Announcement(NamedTuple):
 
 
 async def put_event(services: Services, event: Announcement) -> None:
-    """Waits for the broker. Raises ApiProblem (503), which names the id to repeat it under."""
+    """Produces an event and waits for the broker. Raises ApiProblem (503) with the id for a repeat."""
     (problem,) = await put_events(services, [event])
     if problem is not None:
         raise problem
 
 
 async def put_events(services: Services, events: Sequence[Announcement]) -> list[ApiProblem | None]:
-    """Hands all of them over together; of each, once the fate of all is known, what is to be said where the broker did not take it."""
+    """Produces events together. Returns a problem for each event that the broker did not acknowledge, otherwise None."""
     orders = [Produce(services.topics.events, event.key.encode(), event.value) for event in events]
     fates = await produced(services.bus.publisher, orders)
     return [unless_taken(fate, "event", event.event_id) for event, fate in zip(events, fates, strict=True)]

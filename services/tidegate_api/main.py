@@ -1,4 +1,4 @@
-"""The process `tidegate api`: reads its settings, serves until SIGTERM, finishes what is under way."""
+"""The process `tidegate api`: reads its settings, serves until SIGTERM, and finishes open requests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidegate_telemetry.metric_names import API_METRICS
 from tidegate_telemetry.metrics import Metrics
 
 EXIT_CONFIG = 78
-"""EX_CONFIG: starting again as it is would fail again."""
+"""EX_CONFIG: a restart with the same settings would fail again."""
 
 
 def run() -> int:
-    """Serves until it is told to stop; returns the exit code."""
+    """Serves until SIGTERM or SIGINT; returns the exit code."""
     metrics = Metrics(API_METRICS)
     try:
         settings = load()
@@ -37,27 +37,27 @@ def run() -> int:
             http=ImpatientProtocol,
             limit_concurrency=settings.api.connections_max,
             timeout_graceful_shutdown=settings.api.drain_s,
-            log_config=None,  # The standard library's logging goes where ours goes.
-            access_log=False,  # Each request is a named event of our own, with its id.
+            log_config=None,  # Uvicorn logs through the process's own log setup.
+            access_log=False,  # The middleware logs each request as a named event with its id.
             server_header=False,
         )
     )
     for number in (signal.SIGTERM, signal.SIGINT):
-        # The server raises the signal again once it has drained; a planned stop is no failure.
+        # Uvicorn raises the signal again after its drain. Without this handler a planned stop would end as a failure.
         signal.signal(number, _stopped)
     try:
         server.run()
     except SystemExit:
         if server.lifespan.should_exit:
-            return 1  # A log line says what did not come up.
+            return 1  # A log line names the service that did not start.
         where = f"{settings.api.host}:{settings.api.port}"
-        sys.stderr.write(f"tidegate api: api.host and api.port: cannot listen on {where}, as the log says\n")
+        sys.stderr.write(f"tidegate api: api.host and api.port: cannot listen on {where}; the log has the reason\n")
         return EXIT_CONFIG
     return 0 if server.started else 1
 
 
 def _stopped(_number: int, _frame: FrameType | None) -> None:
-    """Does nothing: while it serves, the server's own handlers are in force."""
+    """Does nothing. While the server runs, its own handlers replace this one."""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The description of the API, and `python -m tidegate_api.openapi docs/openapi.json`, which writes it without any brick.
+"""The OpenAPI description. `python -m tidegate_api.openapi docs/openapi.json` writes it without Kafka or DynamoDB.
 
-Bodies of writes are checked by the core's own parsers, which name every problem and its remedy, so the routes take them
-raw; their schemas are put into the description here, from the same models.
+Routes take request bodies raw, because the core's parsers check them and name every problem with its remedy. So this module adds
+the schemas of these bodies, from the same models.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ PROBLEM = "application/problem+json"
 
 RECEIPT = "ReceiptView"
 RECEIPTS = frozenset({RECEIPT, f"Page_{RECEIPT}_"})
-"""What answers writes: a receipt, or those of a list."""
+"""Models that answer requests: a receipt, or a list of receipts."""
 VERSIONED = frozenset({RECEIPT, "ScheduleView", "SourceView"})
 ETAG = {
-    "description": 'The version, such as "3", for If-Match; of what has none it is left out',
+    "description": 'The version, such as "3", for If-Match; missing if the object has no version',
     "schema": {"type": "string"},
 }
 LOCATION = {
-    "description": "Where to ask for the receipt; of a list for the first one that is pending",
+    "description": "URL of the receipt; for a list, of the first pending receipt",
     "required": True,
     "schema": {"type": "string", "format": "uri-reference"},
 }
 
 MODELS: tuple[type, ...] = (ScheduleSpec, SourceSpec, *REQUEST_TYPES.values(), DataPartitionEvent, CustomEvent)
-"""Whose schemas bodies refer to."""
+"""Models of request bodies."""
 
 
 def ref(name: str) -> dict[str, str]:
@@ -47,12 +47,12 @@ def ref(name: str) -> dict[str, str]:
 
 
 def body(schema: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
-    """Returns what a route adds to its description when it reads its body itself."""
+    """Returns the description of the body of a route that reads its body raw."""
     return {"requestBody": {"required": required, "content": {JSON: {"schema": schema}}}}
 
 
 def fields(*names: str) -> dict[str, Any]:
-    """Returns the schema of an object with optional texts."""
+    """Returns the schema of an object with optional text fields."""
     return {"type": "object", "additionalProperties": False, "properties": {name: {"type": "string"} for name in names}}
 
 
@@ -62,7 +62,7 @@ def with_fields(schema: dict[str, Any], **more: dict[str, Any]) -> dict[str, Any
 
 
 def describe(app: FastAPI) -> None:
-    """Makes `/openapi.json` complete: schemas of raw bodies, and problem documents as every error's form."""
+    """Completes `/openapi.json`: adds the schemas of raw bodies, and problem documents for all errors."""
     generate = app.openapi
 
     def whole() -> dict[str, Any]:
@@ -74,8 +74,8 @@ def describe(app: FastAPI) -> None:
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
-    """Returns the description with our schemas in it; FastAPI's own error forms go, because nothing answers with them."""
-    # A type of its own, so that mypy takes the tuple of differently typed models.
+    """Returns the description with the schemas of bodies and problems. FastAPI's error schemas are removed, because no route uses them."""
+    # `Any`, because mypy does not accept a tuple of differently typed models.
     wanted: Any = [*((model, "validation") for model in MODELS), (ProblemView, "serialization")]
     _, generated = models_json_schema(wanted, ref_template=REF)
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
@@ -94,16 +94,16 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_receipts(method: str, responses: dict[str, Any]) -> None:
-    """Describes what every route with a receipt has: an answer before it is there, and the headers."""
+    """Adds the common parts of routes with a receipt: the answer 202, and the headers."""
     schema = responses["200"]["content"].get(JSON, {}).get("schema", {})
     forms = {form["$ref"].rpartition("/")[2]: form for form in schema.get("anyOf", [schema]) if "$ref" in form}
     receipts = [form for name, form in forms.items() if name in RECEIPTS]
-    # A receipt that is asked for is shown as it was: what it changed may have another version by now.
+    # A GET of a receipt has no ETag: the changed object may have a newer version.
     if VERSIONED & forms.keys() and not (method == "get" and receipts):
         responses["200"]["headers"] = {"ETag": ETAG}
     if receipts:
         responses["202"] = {
-            "description": "Taken and not answered yet: the receipt, or one of the list's, says `pending`",
+            "description": "The request is stored and has no answer so far: the receipt, or one of the list, has status `pending`",
             "headers": {"Location": LOCATION},
             "content": {JSON: {"schema": receipts[0] if len(receipts) == 1 else {"anyOf": receipts}}},
         }
@@ -119,12 +119,12 @@ def document() -> dict[str, Any]:
 
 
 def text() -> str:
-    """Returns the committed form: sorted and indented, so that changes read well."""
+    """Returns the text of the committed file, sorted and indented for readable diffs."""
     return json.dumps(document(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the file that is named."""
+    """Writes the description to the given file."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m tidegate_api.openapi FILE\n")
         return 2

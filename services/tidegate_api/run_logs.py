@@ -1,4 +1,4 @@
-"""Run logs: a port, so that launchers whose logs lie elsewhere can come, and the files of the local launcher."""
+"""Run logs: the port `RunLogs`, and its implementation for the log files of the local launcher."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidegate_ports.run_folders import LogPaths
 Stream: TypeAlias = Literal["stdout", "stderr"]
 
 _FOLDER: Final = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
-"""Opens a folder to go through it, which one may also where one may not list it, if the system has words for that."""
+"""Flags to open a folder only for passing through it. With `O_PATH` this needs no right to list the folder."""
 PIECE_BYTES_MAX = 256 * 1024
-"""Of one answer; a reader follows `next_offset`."""
+"""Bytes of one answer; a reader continues at `next_offset`."""
 TAIL_BYTES_MAX = 8 * 1024**2
-"""How far from its end a log is looked through for its last lines."""
+"""Bytes before the end of a log that are searched for its last lines."""
 TAIL_BLOCK_BYTES = 64 * 1024
 TAIL_LINES_MAX = 10_000
 
@@ -36,10 +36,10 @@ class Piece:
 
 
 class LogUnreadable(Exception):
-    """There is something in the log's place, and this process cannot read it; the message says why, and what to do.
+    """The log exists and cannot be read; the message says why, and what to do.
 
     Attributes:
-        for_now: Whether a later read may succeed with nobody doing anything.
+        for_now: Whether a later read may succeed without any change.
     """
 
     def __init__(self, message: str, *, for_now: bool = False) -> None:
@@ -48,29 +48,29 @@ class LogUnreadable(Exception):
 
 
 class RunLogs(Protocol):
-    """Where runs' logs are read. Blocking, for as long as their file system likes."""
+    """Port for reading logs of runs. Blocking, without a time limit, because a file system may hang."""
 
     def read(
         self, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool, tail: int | None = None
     ) -> Piece | None:
-        """Returns the piece from `offset` on, or None when there is no such log here.
+        """Returns a piece of the log from `offset` on, or None if there is no such log on this host.
 
         Args:
-            run_id: The run.
-            attempt: Its attempt.
-            stream: Which of its two logs.
-            offset: First byte wanted; beyond the end is the end.
-            ended: Nothing comes any more: a half character at the end is given out, too.
-            tail: Instead of the offset: begin with this line from the end, 8 MiB before it at most.
+            run_id: Id of the run.
+            attempt: Number of the attempt.
+            stream: Output or error stream.
+            offset: First byte; an offset beyond the end means the end.
+            ended: Whether the log is complete; then an incomplete character at the end is returned too.
+            tail: Number of last lines to begin with, instead of `offset`; at most 8 MiB are searched.
 
         Raises:
-            LogUnreadable: It cannot be read.
+            LogUnreadable: The log cannot be read.
         """
         ...
 
 
 class FileLogs:
-    """Logs in files of this host (or of a folder that it shares with the nodes)."""
+    """Logs in files of this host, or of a folder that it shares with the nodes."""
 
     def __init__(self, paths: Callable[[str, int], LogPaths]) -> None:
         self._paths = paths
@@ -92,7 +92,7 @@ class FileLogs:
         except IsADirectoryError as failure:
             raise _no_file(path) from failure
         except PermissionError as failure:
-            way_out = "let it run as the nodes' user, or in a group that may read their data_dir"
+            way_out = "run it as the nodes' user, or in a group that may read their data_dir"
             raise LogUnreadable(f"this API process may not read {path}; {way_out}") from failure
         except OSError as failure:
             if failure.errno == errno.ELOOP:
@@ -104,7 +104,7 @@ class FileLogs:
 
 
 def begin_of_last_lines(file: BinaryIO, size: int, lines: int) -> int:
-    """Returns where the last lines of a file begin; of lines that are too long for `TAIL_BYTES_MAX` the first one is cut."""
+    """Returns the offset of the last lines of a file. If they are longer than `TAIL_BYTES_MAX`, the first line is cut."""
     if lines == 0:
         return size
     begin, earliest = size, max(0, size - TAIL_BYTES_MAX)
@@ -112,7 +112,7 @@ def begin_of_last_lines(file: BinaryIO, size: int, lines: int) -> int:
         block_begin = max(earliest, begin - TAIL_BLOCK_BYTES)
         file.seek(block_begin)
         block = file.read(begin - block_begin)
-        # A line break at the very end ends the last line, and begins none.
+        # A line break at the end of the file begins no new line.
         at = len(block) - (begin == size)
         while (at := block.rfind(b"\n", 0, at)) >= 0:
             lines -= 1
@@ -123,9 +123,10 @@ def begin_of_last_lines(file: BinaryIO, size: int, lines: int) -> int:
 
 
 def _itself(path: str, flags: int) -> int:
-    """Opens what lies there, and nothing that a link leads to. A program can put one in the place of its log, or of the folder around it, and
-    have this process show what it itself may not read, such as this process's environment. A FIFO is opened, too, without waiting for
-    somebody who writes.
+    """Opens a file without following any link.
+
+    A program can replace its log, or the folder around it, by a link. Following the link would show files that the program may not read,
+    such as the environment of this process. A FIFO is opened without waiting for a writer.
     """
     root, *folders, name = Path(path).parts
     around = os.open(root, _FOLDER)
@@ -140,11 +141,11 @@ def _itself(path: str, flags: int) -> int:
 
 
 def _no_file(path: Path) -> LogUnreadable:
-    return LogUnreadable(f"{path} is no file: something has taken the log's place; remove it")
+    return LogUnreadable(f"{path} is no regular file, but stands in place of the log; remove it")
 
 
 def decoded(data: bytes, *, whole: bool) -> tuple[str, int]:
-    """Returns UTF-8 text and the bytes that it took; a character that is cut at the end waits for its rest."""
+    """Returns the decoded UTF-8 text and its number of bytes. A character that is cut at the end is left for the next piece."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data, final=whole)
     left = len(decoder.getstate()[0])

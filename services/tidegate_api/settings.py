@@ -1,8 +1,8 @@
-"""Settings of an API process, read once, at start, and checked together.
+"""Settings of an API process, read once at start and checked together.
 
-They come from the environment (`TIDEGATE_API__PORT` is `api.port`), which wins over an optional YAML file (named by
-`TIDEGATE_CONFIG`), which wins over the defaults. Settings of Kafka are the adapter's own; `bootstrap.py` adds them. Those of
-the store are passed on to its adapter, which refuses unknown ones.
+The environment (`TIDEGATE_API__PORT` is `api.port`) overrides an optional YAML file (named by `TIDEGATE_CONFIG`), which overrides
+the defaults. `bootstrap.py` adds the Kafka adapter's settings. Settings of the store are passed to its adapter, which refuses
+unknown ones.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from tidegate_telemetry.log_settings import LogSection
 
 MIB = 1_048_576
 OTHERS = ("HEALTH", "LAUNCHER", "LOAD", "NAMESPACES", "NODE", "OVERLOAD", "SHARDS", "STARTUP")
-"""First words of the settings that only nodes read."""
+"""Sections of settings that only nodes read."""
 
 
 class HttpSettings(BaseModel):
-    """Where the API listens.
+    """Address, threads and bounds of the HTTP server.
 
     Attributes:
-        host: Loopback by default: there is no authentication of users yet (planned for 0.4), so whoever reaches the port
-            may do everything. Put an authenticating proxy in front before you open it. On loopback every request has to name
-            it, or loopback, or the host of `gate.url`, in its Host header; elsewhere, unless it is 0.0.0.0 or ::, a browser's
-            writes have to.
-        port: 8080, where the client and the command line look.
-        gate_threads: Threads for start gate and reports alone, so that lists never stand before a program's start.
-        read_threads: Threads for lists and look-ups; with the gate's they stay within the store's 32 connections.
-        connections_max: With more everything but `/livez` is answered 503 at once. One costs about 50 KB, and up to 128 KiB of a body that takes no room.
-        large_bodies_mib_max: Of all bodies above 128 KiB under way together; one for which there is no room is answered 503
-            at once. A batch takes six times its bytes until its answer: 48 MiB are some 270 MB of the 512 MiB that the
-            chart gives a pod. Not below 16, the largest batch.
-        drain_s: How long requests may finish after SIGTERM; above the 10 s for which a write awaits its receipt.
+        host: Address to listen on, by default loopback. Users are not authenticated (planned for 0.4), so every client that reaches the
+            port may do everything. Put an authenticating proxy in front before you open it. On loopback the Host header of every
+            request must be this name, a loopback name, or the host of `gate.url`. On another address only a browser's writes
+            must have such a header; on 0.0.0.0 or :: none.
+        port: Port to listen on. Client and command line use 8080 by default.
+        gate_threads: Threads only for start gate and reports, so that lists never delay the start of a program.
+        read_threads: Threads for lists and other reads. Together with the gate's threads they must stay within the store's 32 connections.
+        connections_max: Most connections. Beyond it every request except `/livez` is answered 503 at once. A connection costs about
+            50 KB, and up to 128 KiB for a small body.
+        large_bodies_mib_max: MiB for all bodies above 128 KiB at the same time. A body beyond it is answered 503 at once. A batch
+            needs six times its bytes until its answer: 48 MiB need about 270 MB of the 512 MiB that the chart gives a pod. At least
+            16, the largest batch.
+        drain_s: Seconds for open requests after SIGTERM. It must be more than the 10 s for which a request awaits its receipt.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,7 +54,7 @@ class HttpSettings(BaseModel):
 
 
 class DynamoConnection(BaseModel):
-    """Where the store is; further fields are those of the DynamoDB adapter's settings."""
+    """Address of the store; further fields are settings of the DynamoDB adapter."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -63,12 +64,12 @@ class DynamoConnection(BaseModel):
 
 
 class GateSettings(BaseModel):
-    """The start gate.
+    """Secret and address of the start gate.
 
     Attributes:
-        secret_file: Holds the secret that nodes sign run tokens with, at least 32 characters; on further lines those of before,
-            while programs run that they were signed for. Without it nothing starts.
-        url: Where programs find the gate. Nodes tell it to them; here its host is a name that the API answers to.
+        secret_file: File with the secret of run tokens, at least 32 characters, the same as the nodes'. Further lines hold earlier
+            secrets, for programs that still run with older tokens. Without it no program starts.
+        url: Base URL under which programs reach the start gate. Nodes pass it to the programs. The API accepts its host as a name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,13 +79,13 @@ class GateSettings(BaseModel):
 
 
 class ApiSettings(BaseSettings):
-    """Everything that an API process is told from outside, but for Kafka's section.
+    """Settings of an API process without the section of Kafka.
 
     Attributes:
-        data_dir: The local launcher's folder, the same as the nodes': run logs are read there.
-        minimum_period_ms: The nodes' setting of this name, for all namespaces; a dry run of `apply` judges by it while no node
-            serves the schedule's shard, so keep both the same.
-        quotas: The nodes' setting of this name; a dry run judges by it, so keep both the same.
+        data_dir: Folder of the local launcher, the same as the nodes'. Run logs are read from it.
+        minimum_period_ms: Shortest period of a time trigger, the same as the nodes' setting. Dry runs use it while no node serves the
+            schedule's shard.
+        quotas: Quotas of namespaces, the same as the nodes' setting. Dry runs use it.
     """
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="TIDEGATE_", env_nested_delimiter="__")
@@ -106,23 +107,23 @@ class ApiSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what it is made with: `load_settings` has read environment and file by then, and names what is unknown."""
+        """Takes only the given values: `load_settings` has read environment and file before, and reports unknown names."""
         return (init_settings,)
 
     def store_fields(self) -> dict[str, Any]:
-        """Returns the store's fields that were set, for its adapter to check."""
+        """Returns the given settings of the store; its adapter checks them."""
         return self.dynamodb.model_dump(exclude_unset=True)
 
 
 class SettingsInvalid(Exception):
-    """The process cannot start as it is configured; the message names the setting and what to do."""
+    """The process cannot start with these settings; the message names the setting and what to do."""
 
 
 def read_secrets(settings: GateSettings) -> tuple[bytes, ...]:
     """Returns the gate's secrets (`run_tokens.read_secrets`).
 
     Raises:
-        SettingsInvalid: No file is named, it cannot be read, or one of them is too short.
+        SettingsInvalid: No file is configured, it cannot be read, or a secret is too short.
     """
     try:
         return run_tokens.read_secrets(settings.secret_file)

@@ -1,7 +1,8 @@
-"""The start gate and the reports: each is one conditional write, and what it means to the program when it is refused.
+"""The start gate and the reports of programs: each is one conditional write, and a refusal with its reason.
 
-Blocking; called on the gate's own threads. The write is the decision (I2, I7): nothing is read before it, and what is read
-after a refusal only explains.
+The gate routes call it on the gate's threads; it blocks. The conditional write is the decision: nothing is read before it, and a read
+after a
+refusal only explains the refusal.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 
 OUTPUTS_BYTES_MAX = 64 * 1024
-"""All outputs of a run as JSON: they live in the run item, far below the store's 400 KB."""
+"""Bytes of all outputs of a run as JSON. They are stored in the run item, far below the store's limit of 400 KB."""
 OUTPUTS_LEVELS_MAX = 100
-"""Lists and mappings inside of each other, the outputs themselves being the first. The core's reader takes 200 in all and the answers'
-writer 255, of which facts, records and lists of runs need some around them. What one of them cannot take would stop the run's owner."""
+"""Nested levels of lists and mappings; the outputs are the first level. The core's parser accepts 200 levels and the JSON writer
+of answers 255, and facts, records and lists of runs add some levels around. Deeper outputs would stop the run's owner."""
 REASON_CHARACTERS_MAX = 1_024
 
 CarryOut: TypeAlias = Callable[[Transaction], Verdict]
-"""Sends a transaction until it is settled, lost answers read back; blocking."""
+"""Sends a transaction until its verdict is known, and reads back lost answers; blocking."""
 
 
 class Gate:
-    """What programs ask of the run that they belong to."""
+    """Decides the requests of programs about their run."""
 
     def __init__(self, store: Store, carry_out: CarryOut, clock: Clock) -> None:
         self._store = store
@@ -44,12 +45,12 @@ class Gate:
         self._clock = clock
 
     def start(self, run_id: str, attempt: int, driver: str, host: str | None = None) -> None:
-        """Lets the first driver of the current attempt pass, and the same driver again.
+        """Lets the first driver of the current attempt pass, and this driver again on a repeat.
 
-        `host` is that of the launcher which started it.
+        `host` is the host of the launcher that started the program.
 
         Raises:
-            ApiProblem: 404, 409 with the reason why this driver must not run, 503.
+            ApiProblem: 404; 409 with the reason why this driver must not run; 503.
         """
         now = self._clock.now_ms()
         item = self._refused_by(start_gate.start_run(run_id, attempt, driver, now, _token(), host=host))
@@ -57,10 +58,10 @@ class Gate:
             self._refuse("start", run_id, attempt, driver, item)
 
     def outputs(self, run_id: str, attempt: int, driver: str, outputs: Mapping[str, Any], seq: int | None) -> None:
-        """Replaces the run's outputs; what comes when a later report of the driver was taken changes nothing, and is fine.
+        """Replaces the run's outputs. A report that arrives after a later one of the driver succeeds and changes nothing.
 
         Raises:
-            InvalidInput: No JSON, more than 64 KiB, or too deep.
+            InvalidInput: The outputs are no JSON, larger than 64 KiB, or nested too deeply.
             ApiProblem: 404, 409, 503.
         """
         text = outputs_text(outputs)
@@ -79,14 +80,14 @@ class Gate:
         error_class: str | None,
         outputs: Mapping[str, Any] | None,
     ) -> None:
-        """Records the end; a repeat of a recorded one is fine.
+        """Records the end of the attempt. A repeat of the recorded end succeeds.
 
         Raises:
             InvalidInput: See `outputs`.
-            ApiProblem: 404, 409 with what was recorded instead, 503.
+            ApiProblem: 404; 409 with the recorded end; 503.
         """
         text = None if outputs is None else outputs_text(outputs)
-        # Half a character, of a file name say, is no reason to leave an end unreported; kept, it would stop the owner.
+        # A lone surrogate, for example from a file name, is replaced: the end must be recorded, and the surrogate would stop the owner.
         short = both_ends(reason, REASON_CHARACTERS_MAX).encode("utf-8", "replace").decode() if reason else None
         transaction = start_gate.finish_run(
             run_id, attempt, driver, outcome, exit_code, short, error_class, text, self._clock.now_ms(), _token()
@@ -99,7 +100,7 @@ class Gate:
         self._refuse("finished", run_id, attempt, driver, item)
 
     def running(self, run_id: str, attempt: int, driver: str) -> Run:
-        """Returns the run if this driver is the one that runs it.
+        """Returns the run if this driver has passed its start gate and the run is open.
 
         Raises:
             ApiProblem: 404, 409.
@@ -115,13 +116,13 @@ class Gate:
         raise AssertionError("a refusal always raises")
 
     def _refused_by(self, transaction: Transaction) -> Item | None:
-        """Sends the write; returns `_PASSED`, or the item that refused it (None: there is no such open run)."""
+        """Sends the write. Returns `_PASSED`, or the stored item after a refusal; None if there is no such open run."""
         verdict = self._carry_out(transaction)
         if isinstance(verdict, Committed):
             return _PASSED
         if isinstance(verdict, Refused) and verdict.failed:
             return verdict.failed[0][1]
-        raise unavailable("the store did not say in time whether the write was applied; repeat it, that is harmless")
+        raise unavailable("it is unknown whether the store applied the write; repeat the request, a repeat is harmless")
 
     def _ended(self, run_id: str) -> Item | None:
         return ended_run(self._store, keys.shard_of_run(run_id), run_id)
@@ -129,21 +130,21 @@ class Gate:
     def _refuse(self, action: str, run_id: str, attempt: int, driver: str, item: Item | None) -> None:
         known = item if item is not None else self._ended(run_id)
         if known is None:
-            raise not_found(f"run {run_id}: there is no such run")
+            raise not_found(f"run {run_id}: does not exist")
         reason, words = _why_not(from_item(Run, known), attempt, driver)
         raise ApiProblem(409, f"run {run_id} attempt {attempt}: {action} refused: {words}", reason=reason)
 
 
 _PASSED: Item = {}
-"""Stands for "the write was applied"; compared by identity."""
+"""Means that the write was applied; compared by identity."""
 
 
 def _why_not(run: Run, attempt: int, driver: str) -> tuple[str, str]:
-    """Returns a code and words; the wrapper prints them and does not run."""
+    """Returns a code and a sentence. The program's wrapper prints them and does not run the program."""
     if run.state == "closed":
         return "closed", f"the run was closed ({run.disposition or run.reason or 'without a reason'})"
     if attempt < run.attempt:
-        return "older_attempt", f"attempt {run.attempt} has taken its place"
+        return "older_attempt", f"attempt {run.attempt} has replaced it"
     if attempt > run.attempt:
         return "unknown_attempt", f"the current attempt is {run.attempt}"
     if run.ended_at is not None:
@@ -160,12 +161,12 @@ def outputs_text(outputs: Mapping[str, Any]) -> str:
     Raises:
         InvalidInput: See `Gate.outputs`.
     """
-    # First: what is deeper still cannot even be written out.
+    # Checked first, because `json.dumps` fails on much deeper nesting.
     if _is_deeper(outputs, OUTPUTS_LEVELS_MAX):
         problem = Problem(
             "outputs",
             f"are more than {OUTPUTS_LEVELS_MAX} levels deep",
-            "report flat values, or write the data to storage and report where it is",
+            "report flat values, or write the data to storage and report its path",
         )
         raise invalid(problem)
     try:
@@ -176,21 +177,21 @@ def outputs_text(outputs: Mapping[str, Any]) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        # Kept as it is, it would break whoever sends it on: the run's owner, and with it the whole shard.
-        problem = Problem("outputs", "contain half a character (a lone surrogate)", "use texts that are valid Unicode")
+        # Stored unchanged, it would break the run's owner, and with it the whole shard.
+        problem = Problem("outputs", "contain a lone surrogate", "use texts that are valid Unicode")
         raise invalid(problem) from error
     if size > OUTPUTS_BYTES_MAX:
         problem = Problem(
             "outputs",
             f"{TOO_LARGE}: {size} bytes, at most {OUTPUTS_BYTES_MAX} are kept",
-            "write the data to storage and report where it is",
+            "write the data to storage and report its path",
         )
         raise InvalidInput([problem], "too_large")
     return text
 
 
 def _is_deeper(outputs: Mapping[str, Any], levels_max: int) -> bool:
-    """Whether JSON has more levels of lists and mappings; level by level, as a call for each would run out of stack."""
+    """Whether JSON has more levels of lists and mappings. It goes level by level, because recursion could exhaust the stack."""
     level: list[Any] = [outputs]
     for _ in range(levels_max):
         level = [

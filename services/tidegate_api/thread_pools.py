@@ -1,4 +1,4 @@
-"""Threads for the store's blocking calls: the gate has its own, so that no list ever stands before a program's start."""
+"""Threads for the store's blocking calls. The start gate has its own, so that lists never delay the start of a program."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tidegate_ports.common.program_file_check import FileLooks
 T = TypeVar("T")
 
 LOG_S_MAX = 5.0
-"""How long a piece of a log, 256 KiB at most, may take; a busy file system answers within a second."""
+"""Seconds for reading one piece of a log, at most 256 KiB; a busy file system answers within a second."""
 
 
 class Pools:
-    """Two bounded pools; what waits for them is bounded by the server's `connections_max`.
+    """Two bounded thread pools. The server's `connections_max` bounds the calls that wait for them.
 
     Attributes:
-        looks: At files, whose systems may not answer: from none of these threads.
-        logs: Reads of logs, likewise; apart, so that a mount which hangs below the logs keeps no dry run from its look.
+        looks: Checks of files. They use none of these threads, because a file system may hang.
+        logs: Reads of logs, also on other threads. They are separate from `looks`: a hanging mount of logs must not stop dry runs.
     """
 
     def __init__(self, gate_threads: int, read_threads: int) -> None:
@@ -36,6 +36,6 @@ class Pools:
         return await asyncio.get_running_loop().run_in_executor(self._read, call)
 
     def close(self) -> None:
-        """Waits for what is under way: each call has its own time-outs, seconds at most."""
+        """Waits for open calls; each has a timeout of some seconds at most."""
         self._gate.shutdown()
         self._read.shutdown()

@@ -1,4 +1,7 @@
-"""Tells a shard's owner that a run's item changed, or that a request lies in the inbox. A hint: an owner that misses one looks by itself within 10 s."""
+"""Sends wake-ups: a run's item changed, or a request is in the inbox.
+
+A wake-up is best effort: an owner that misses one checks within 10 s anyway. The gate routes and `requests/overtaking.py` call it.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from tidegate_ports.store import StoreUnavailable
 from tidegate_telemetry.metrics import Metrics
 
 OPEN_MAX = 1_000
-"""Pokes under way; beyond it they are dropped. More means that the broker is down, and then each costs only latency."""
+"""Most open wake-ups; further ones are dropped. So many are open only if the broker is down; a dropped one costs only latency."""
 
 
-class Pokes:
-    """Sends pokes without making anybody wait."""
+class WakeUpSender:
+    """Sends wake-ups in the background; callers do not wait."""
 
     def __init__(self, bus: Bus, cluster: MapReader, topic: str, metrics: Metrics) -> None:
         self._bus = bus
@@ -28,15 +31,15 @@ class Pokes:
         self._topic_partitions = 0
         self._open: set[asyncio.Task[None]] = set()
 
-    def poke(self, run_id: str) -> None:
-        """A run's item changed. Returns at once."""
-        self._poke(shard_of_run(run_id), run_id)
+    def wake(self, run_id: str) -> None:
+        """Tells the owner that a run's item changed. Returns at once."""
+        self._wake(shard_of_run(run_id), run_id)
 
-    def poke_inbox(self, shard: int) -> None:
-        """A request lies in the shard's inbox. Returns at once."""
-        self._poke(shard, None)
+    def wake_for_inbox(self, shard: int) -> None:
+        """Tells the owner that a request is in the shard's inbox. Returns at once."""
+        self._wake(shard, None)
 
-    def _poke(self, shard: int, run_id: str | None) -> None:
+    def _wake(self, shard: int, run_id: str | None) -> None:
         if len(self._open) >= OPEN_MAX:
             self._metrics.count("tidegate_api_pokes_total", outcome="dropped")
             return
@@ -45,7 +48,7 @@ class Pokes:
         task.add_done_callback(self._open.discard)
 
     async def settle(self) -> None:
-        """Waits for what is under way; each one ends within the publisher's own time-out."""
+        """Waits for open wake-ups; each ends within the publisher's timeout."""
         if self._open:
             await asyncio.wait(self._open)
 
@@ -67,7 +70,7 @@ class Pokes:
         return isinstance(answer, Produced)
 
     async def _count(self) -> int:
-        """Topic partitions of the pokes' topic; asked once, because it never shrinks and any of the old ones is read."""
+        """Returns the number of topic partitions of the wake-up topic. It is read once, because the topic never shrinks."""
         if self._topic_partitions == 0:
             described = await self._bus.topics.describe([self._topic])
             if not isinstance(described, Unavailable) and self._topic in described:

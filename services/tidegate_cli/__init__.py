@@ -1,1 +1,1 @@
-"""The command line: talks to the API, and starts the processes. It never reads tables or topics itself."""
+"""The command line. It calls the API and starts the processes. It never reads tables or topics directly."""

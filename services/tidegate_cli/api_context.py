@@ -1,4 +1,4 @@
-"""Which API a command talks to."""
+"""Chooses the API that a command calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "http://127.0.0.1:8080"
 
 _chosen: dict[str, str | None] = {"api": None}
-"""The option `--api` of this command line; a process runs one."""
+"""Value of the option `--api`; a process runs one command line."""
 
 
 def set_api_url(url: str | None) -> None:
@@ -29,7 +29,7 @@ def api_client() -> Client:
 
 
 def api_url_and_origin(environment: Mapping[str, str]) -> tuple[str, str]:
-    """Returns the API's address and where it is from: `given` (--api or TIDEGATE_API_URL), `local stack` or `default`."""
+    """Returns the API's address and its source: `given` (--api or TIDEGATE_API_URL), `local stack` or `default`."""
     if given := _chosen["api"]:
         return given, "given"
     if local := dev_url(environment):
@@ -38,6 +38,6 @@ def api_url_and_origin(environment: Mapping[str, str]) -> tuple[str, str]:
 
 
 def dev_url(environment: Mapping[str, str]) -> str | None:
-    """Returns the address of the local stack that is meant, or None where none runs. Raises CommandFailed where several may be meant."""
+    """Returns the address of the local stack for this folder, or None if none runs. Raises CommandFailed if several match."""
     stack = chosen_stack(running_stacks(pointer_dir(environment)), current_folder())
     return None if stack is None else stack.api_url

@@ -1,4 +1,4 @@
-"""All commands: noun, then verb. Nothing but their names and help is loaded here."""
+"""All commands: noun, then verb. Only names and help lines are loaded here; a command's module is imported when it runs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tidegate_cli.api_context import set_api_url
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """A module whose `app` is a Typer app, and the line of the help."""
+    """Module whose `app` is a Typer app, and its line in the list of commands."""
 
     module: str
     help: str
 
 
 class LazySubcommand(TyperCommand):
-    """Stands in for a subcommand in lists; becomes the real one when it is called."""
+    """Placeholder of a subcommand in lists. A call imports and runs the real one."""
 
     def __init__(self, name: str, subcommand: Subcommand) -> None:
         super().__init__(name, help=subcommand.help, callback=None)
@@ -59,29 +59,27 @@ class Commands(LazyGroup):
         ),
         "apply": Subcommand(f"{COMMANDS}.apply", "Apply schedules and sources, from one file or folder."),
         "schedule": Subcommand(f"{COMMANDS}.schedules", "Apply, list, suspend, resume, trigger and delete schedules."),
-        "source": Subcommand(f"{COMMANDS}.sources", "Topics of one's own that are read as events."),
-        "job": Subcommand(f"{COMMANDS}.jobs", "Occurrences in the making, and what each waits for."),
-        "run": Subcommand(f"{COMMANDS}.runs", "Launched jobs: list, logs, cancel, wait."),
+        "source": Subcommand(f"{COMMANDS}.sources", "Event sources: your topics whose records become events."),
+        "job": Subcommand(f"{COMMANDS}.jobs", "Open jobs: list, show, cancel; what each waits for."),
+        "run": Subcommand(f"{COMMANDS}.runs", "Runs: list, logs, cancel, release, wait."),
         "occurrence": Subcommand(
-            f"{COMMANDS}.occurrences", "What became of occurrences: launched, skipped, expired, and why."
+            f"{COMMANDS}.occurrences", "Outcomes of occurrences: launched, skipped, expired, and why."
         ),
-        "why": Subcommand(f"{COMMANDS}.why", "Say why a schedule, a job or a run does not run, or did not then."),
-        "event": Subcommand(f"{COMMANDS}.events", "Announce data partitions and events of your own."),
-        "message": Subcommand(f"{COMMANDS}.messages", "Deliver a payload to a topic at a time; take it back."),
-        "dlq": Subcommand(f"{COMMANDS}.dlq", "Records that could not be used: list, show, replay, drop."),
-        "simulate": Subcommand(
-            f"{COMMANDS}.simulate", "Run schedules on a virtual clock: what they would do, and why."
-        ),
+        "why": Subcommand(f"{COMMANDS}.why", "Explain why a schedule, a job or a run does not run, or did not run."),
+        "event": Subcommand(f"{COMMANDS}.events", "Send events: data partitions and custom events."),
+        "message": Subcommand(f"{COMMANDS}.messages", "Deliver a payload to a topic at a set time; cancel it."),
+        "dlq": Subcommand(f"{COMMANDS}.dlq", "Dead letters: list, show, replay, drop."),
+        "simulate": Subcommand(f"{COMMANDS}.simulate", "Run schedules on a virtual clock and explain each outcome."),
         "audit": Subcommand(
-            f"{COMMANDS}.audit", "Compare what should have happened with what did; exit 1 when it differs."
+            f"{COMMANDS}.audit", "Compare expected occurrences with stored ones; exit code 1 if they differ."
         ),
         "version": Subcommand(f"{COMMANDS}.version", "Show the version."),
         "node": Subcommand(f"{COMMANDS}.node", "Run a node; list, drain; stop and start all firing."),
-        "shard": Subcommand(f"{COMMANDS}.shards", "Shards: owners, how far they are, what stands still."),
-        "limits": Subcommand(f"{COMMANDS}.limits", "Limits in use: holders, who waits, what is stuck."),
-        "api": Subcommand(f"{COMMANDS}.api", "Run an API process: start gate, views, writes."),
-        "init": Subcommand(f"{COMMANDS}.init", "Make tables, topics and the map; --check only compares."),
-        "config": Subcommand(f"{COMMANDS}.config", "Show the settings of each process, and where each value is from."),
+        "shard": Subcommand(f"{COMMANDS}.shards", "Shards: owners, progress, stuck parts."),
+        "limits": Subcommand(f"{COMMANDS}.limits", "Limits in use: permits, waiting jobs, stuck permits."),
+        "api": Subcommand(f"{COMMANDS}.api", "Run an API process."),
+        "init": Subcommand(f"{COMMANDS}.init", "Create tables, topics and the partition map; --check only compares."),
+        "config": Subcommand(f"{COMMANDS}.config", "Show the settings of each process, with the source of each value."),
         "partitions": Subcommand(
             f"{COMMANDS}.partitions", "Grow the number of topic partitions that nodes share, while they serve."
         ),
@@ -102,15 +100,15 @@ def options(
             "--api",
             metavar="URL",
             envvar="TIDEGATE_API_URL",
-            help="Address of the API. Default: that of the `tidegate dev` that was started from this folder, else of the only "
-            "one that runs, else http://127.0.0.1:8080.",
+            help="Address of the API. Default: the `tidegate dev` that was started from this folder; otherwise the only running "
+            "`tidegate dev`; otherwise http://127.0.0.1:8080.",
         ),
     ] = None,
 ) -> None:
     """Tidegate: schedules, data triggers and delayed messages on Kafka, DynamoDB and PySpark.
 
-    Exit codes: 0 ok, 1 failure, 2 the input is wrong (whether the command, the API or a node says so), 3 not found, 4 conflict, 5 timeout,
-    75 the API, or a brick behind it, does not answer now: run it again. Commands that take a node's settings (node, api, init, migrate,
-    partitions, audit, config) also have 78 (wrong settings); what else one has its own --help says.
+    Exit codes: 0 ok; 1 failure; 2 wrong input, found by the command, the API or a node; 3 not found; 4 conflict; 5 timeout;
+    75 the API, Kafka or DynamoDB does not answer now, so run it again. Commands that read a node's settings (node, api, init, migrate,
+    partitions, audit, config) also use 78: wrong settings. The --help of a command lists its further codes.
     """
     set_api_url(api)

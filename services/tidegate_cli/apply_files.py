@@ -1,4 +1,7 @@
-"""`apply`, `schedule apply` and `source apply`: every document of the files is tried, each problem is shown with its line, and the worst one decides."""
+"""Applies definitions from files, for `apply`, `schedule apply` and `source apply`.
+
+Every document is tried. Each problem is shown with its file and line, and the worst problem decides the exit code.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from typing import TYPE_CHECKING, Literal
 from tidegate_cli.apply_order import in_order_of_dependence
 from tidegate_cli.exit_codes import CommandFailed, Exit, exit_of
 from tidegate_cli.input_files import name_of
-from tidegate_cli.interrupts import told_of_sigterm
+from tidegate_cli.interrupts import sigterm_as_exit
 from tidegate_cli.output import Column, Format, note, show_list
 from tidegate_cli.source_dry_run import try_source
-from tidegate_cli.unfinished_apply import Outcome, Progress, tell_unfinished
+from tidegate_cli.unfinished_apply import Outcome, Progress, report_unfinished
 from tidegate_cli.yaml_documents import ScheduleDocument, read_documents
 from tidegate_client.errors import (
     AnswerPending,
@@ -34,15 +37,15 @@ _PLACE = re.compile(r"\[(\d{1,9})\]\.?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What is wanted of each schedule, or source.
+class ApplyOptions:
+    """Options of an apply.
 
     Attributes:
-        kind: Which of them the files hold; None is all kinds.
-        expected_version: Of the one schedule that the files hold.
-        together: Whether nothing is applied unless all can be.
-        create_only: Whether one that exists stands in the way of all.
-        request_id: Of the one request that this is.
+        kind: Only kind that the files may hold; None allows all kinds.
+        expected_version: Version that the only definition in the files must have now.
+        together: Whether all schedules are applied or none.
+        create_only: Whether one existing schedule makes the API refuse all.
+        request_id: Id of the only request of this apply.
     """
 
     kind: Literal["schedule", "source"] | None = "schedule"
@@ -60,34 +63,39 @@ class Wish:
         return f"{self.kind or 'definition'}s"
 
 
-def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
-    """Applies all schedules, or sources, of a file or folder, in order of dependence.
+def apply_all(api: Client, source: Path, options: ApplyOptions, output: Format) -> None:
+    """Applies all definitions of a file or folder, in order of dependence. Prints applied and open definitions even after an error.
 
     Raises:
-        CommandFailed: Some could not be applied; what was wrong stands on stderr.
-        TidegateError: The API cannot be used at all; nothing further was tried. What was applied is shown, and what is open is told.
+        CommandFailed: Some could not be applied; their problems are on stderr.
+        TidegateError: The API cannot be used; the remaining definitions were not tried.
     """
-    documents = read_documents(source, wish.kind)
-    if wish.expected_version is not None and len(documents) > 1:
-        count = f"{name_of(source)} has {len(documents)} {wish.plural}"
-        raise CommandFailed(f"--expected-version: {count}; apply one", Exit.USAGE)
-    if wish.request_id is not None and (len(documents) > 1 or wish.together or wish.dry_run):
-        raise CommandFailed("--id names one request: apply one definition, and by itself", Exit.USAGE)
+    documents = read_documents(source, options.kind)
+    if options.expected_version is not None and len(documents) > 1:
+        count = f"{name_of(source)} has {len(documents)} {options.plural}"
+        raise CommandFailed(f"--expected-version: {count}; give a file with one", Exit.USAGE)
+    if options.request_id is not None and (len(documents) > 1 or options.together or options.dry_run):
+        raise CommandFailed(
+            "--id is for one request: apply one definition, without --dry-run, --all-or-none and --create-only",
+            Exit.USAGE,
+        )
     documents = in_order_of_dependence(documents)
-    if wish.together and not wish.dry_run:
-        _apply_together(api, documents, wish, output)
+    if options.together and not options.dry_run:
+        _apply_together(api, documents, options, output)
     else:
-        _apply_one_by_one(api, documents, wish, output)
+        _apply_one_by_one(api, documents, options, output)
 
 
-def _apply_one_by_one(api: Client, documents: Sequence[ScheduleDocument], wish: Wish, output: Format) -> None:
-    progress = Progress(documents, wish.plural, dry_run=wish.dry_run)
+def _apply_one_by_one(
+    api: Client, documents: Sequence[ScheduleDocument], options: ApplyOptions, output: Format
+) -> None:
+    progress = Progress(documents, options.plural, dry_run=options.dry_run)
     codes: list[Exit] = []
     try:
-        with told_of_sigterm():
+        with sigterm_as_exit():
             for document in documents:
                 try:
-                    progress.done.append(Outcome(kind=document.kind, answer=_applied(api, document, wish)))
+                    progress.done.append(Outcome(kind=document.kind, answer=_applied(api, document, options)))
                 except (ApiUnreachable, ApiUnavailable, ApiFailed):
                     raise
                 except TidegateError as error:
@@ -98,42 +106,44 @@ def _apply_one_by_one(api: Client, documents: Sequence[ScheduleDocument], wish: 
                     else:
                         progress.refused += 1
     except BaseException as end:
-        _show(progress.done, wish, output)
-        tell_unfinished(progress, end)
+        _show(progress.done, options, output)
+        report_unfinished(progress, end)
         raise
-    _show(progress.done, wish, output)
+    _show(progress.done, options, output)
     if codes:
-        counts = [f"{progress.refused} of {len(documents)} {wish.plural} were not applied"] if progress.refused else []
-        counts += [f"{progress.pending} of {len(documents)} are not answered yet"] if progress.pending else []
+        counts = (
+            [f"{progress.refused} of {len(documents)} {options.plural} were not applied"] if progress.refused else []
+        )
+        counts += [f"{progress.pending} of {len(documents)} have no answer so far"] if progress.pending else []
         raise CommandFailed("; ".join(counts), max(codes))
 
 
-def _apply_together(api: Client, documents: Sequence[ScheduleDocument], wish: Wish, output: Format) -> None:
-    """Applies all of them, or none of them as far as anybody could know beforehand."""
+def _apply_together(api: Client, documents: Sequence[ScheduleDocument], options: ApplyOptions, output: Format) -> None:
+    """Applies all schedules or none. A change by another client during the apply can still make some fail."""
     try:
-        with told_of_sigterm():
+        with sigterm_as_exit():
             receipts = receipts_of(
                 lambda: api.apply_schedules(
                     [document.spec for document in documents],
-                    create_only=wish.create_only,
-                    on_update=wish.on_update,
-                    reason=wish.reason,
-                    actor=wish.actor,
+                    create_only=options.create_only,
+                    on_update=options.on_update,
+                    reason=options.reason,
+                    actor=options.actor,
                 )
             )
     except InvalidRequest as error:
         _report_places(documents, error)
-        raise CommandFailed(f"none of {len(documents)} {wish.plural} was applied", exit_of(error)) from error
+        raise CommandFailed(f"none of {len(documents)} {options.plural} was applied", exit_of(error)) from error
     except (ApiUnreachable, ApiUnavailable, ApiFailed, KeyboardInterrupt, SystemExit) as end:
-        tell_unfinished(Progress(documents, wish.plural, sent=len(documents)), end)
+        report_unfinished(Progress(documents, options.plural, sent=len(documents)), end)
         raise
     pairs = zip(documents, receipts, strict=True)
-    _show([Outcome(kind=document.kind, answer=receipt) for document, receipt in pairs], wish, output)
+    _show([Outcome(kind=document.kind, answer=receipt) for document, receipt in pairs], options, output)
     fail_where_refused(receipts, "applied")
 
 
 def receipts_of(ask: Callable[[], Sequence[ReceiptView]]) -> Sequence[ReceiptView]:
-    """Returns the receipts of several requests, those that say `pending` as well: what became of the others is known all the same."""
+    """Returns the receipts of several requests. A pending one does not hide the answers of the others."""
     try:
         return ask()
     except AnswerPending as some:
@@ -141,17 +151,17 @@ def receipts_of(ask: Callable[[], Sequence[ReceiptView]]) -> Sequence[ReceiptVie
 
 
 def fail_where_refused(receipts: Sequence[ReceiptView], done: str) -> None:
-    """Says which of several were refused after all, or are not answered, and why. Raises CommandFailed, if there are any."""
+    """Reports refused and pending requests with their reasons. Raises CommandFailed if there are any."""
     pending = [receipt for receipt in receipts if receipt.status == "pending"]
     refused = [receipt for receipt in receipts if receipt.status not in {"accepted", "unchanged", "pending"}]
     for receipt in refused:
-        problems = "; ".join(map(str, receipt.errors)) or "somebody else was quicker"
+        problems = "; ".join(map(str, receipt.errors)) or "another request changed it first"
         note(f"{receipt.namespace}/{receipt.name}: {receipt.status}: {problems}")
     for receipt in pending:
-        told = f"request {receipt.request_id} was taken, and will be applied once a node serves its shard"
-        note(f"{receipt.namespace}/{receipt.name}: pending: {'; '.join(map(str, receipt.errors)) or told}")
+        waits = f"request {receipt.request_id} is stored, and will be applied when a node serves its shard"
+        note(f"{receipt.namespace}/{receipt.name}: pending: {'; '.join(map(str, receipt.errors)) or waits}")
     counts = [f"{len(refused)} of {len(receipts)} schedules were not {done}"] if refused else []
-    counts += [f"{len(pending)} of {len(receipts)} requests are not answered yet"] if pending else []
+    counts += [f"{len(pending)} of {len(receipts)} requests have no answer so far"] if pending else []
     if refused:
         code = Exit.USAGE if any(receipt.status == "rejected" for receipt in refused) else Exit.CONFLICT
         raise CommandFailed("; ".join(counts), code)
@@ -160,7 +170,7 @@ def fail_where_refused(receipts: Sequence[ReceiptView], done: str) -> None:
 
 
 def _report_places(documents: Sequence[ScheduleDocument], error: InvalidRequest) -> None:
-    """Shows each problem of a list, `[2].trigger.type`, where its document is written."""
+    """Reports each problem of a list, such as `[2].trigger.type`, with the file and line of its document."""
     for problem in error.problems:
         place = _PLACE.match(problem.field)
         if place is None or int(place[1]) >= len(documents):
@@ -173,31 +183,31 @@ def _report_places(documents: Sequence[ScheduleDocument], error: InvalidRequest)
         note(str(error))
 
 
-def _applied(api: Client, document: ScheduleDocument, wish: Wish) -> ReceiptView | DryRun:
+def _applied(api: Client, document: ScheduleDocument, options: ApplyOptions) -> ReceiptView | DryRun:
     if document.kind == "source":
-        if wish.dry_run:
-            return try_source(api, document.spec, wish.expected_version)
+        if options.dry_run:
+            return try_source(api, document.spec, options.expected_version)
         return api.apply_source(
             document.spec,
-            expected_version=wish.expected_version,
-            reason=wish.reason,
-            actor=wish.actor,
-            request_id=wish.request_id,
+            expected_version=options.expected_version,
+            reason=options.reason,
+            actor=options.actor,
+            request_id=options.request_id,
         )
-    if wish.dry_run:
-        expected = 0 if wish.create_only else wish.expected_version
-        return api.try_schedule(document.spec, expected_version=expected, on_update=wish.on_update)
+    if options.dry_run:
+        expected = 0 if options.create_only else options.expected_version
+        return api.try_schedule(document.spec, expected_version=expected, on_update=options.on_update)
     receipt = api.apply_schedule(
         document.spec,
-        expected_version=wish.expected_version,
-        on_update=wish.on_update,
-        reason=wish.reason,
-        actor=wish.actor,
-        request_id=wish.request_id,
+        expected_version=options.expected_version,
+        on_update=options.on_update,
+        reason=options.reason,
+        actor=options.actor,
+        request_id=options.request_id,
     )
     if receipt.status != "unchanged":
         return receipt
-    # What changed nothing has no instants in its receipt; the schedule has.
+    # The receipt of an unchanged schedule has no next instants, so they are read from the schedule.
     view = api.schedule(str(document.spec["namespace"]), str(document.spec["name"]))
     return receipt.model_copy(update={"next": view.next})
 
@@ -210,7 +220,7 @@ def _report(document: ScheduleDocument, error: TidegateError) -> None:
         note(f"{document.place_of('')}: {error}")
 
 
-def _show(done: Sequence[Outcome], wish: Wish, output: Format) -> None:
+def _show(done: Sequence[Outcome], options: ApplyOptions, output: Format) -> None:
     if not done:
         return
     for outcome in done:
@@ -222,11 +232,11 @@ def _show(done: Sequence[Outcome], wish: Wish, output: Format) -> None:
         ("result", lambda outcome: outcome.result),
         ("version", lambda outcome: outcome.answer.version),
     ]
-    if wish.kind is None:
+    if options.kind is None:
         columns.insert(0, ("kind", lambda outcome: outcome.kind))
-    if wish.kind != "source":
+    if options.kind != "source":
         columns.append(("next", lambda outcome: outcome.answer.next[0] if outcome.answer.next else None))
-    if wish.dry_run:
+    if options.dry_run:
         columns.append(("changed", lambda outcome: outcome.answer.changed))
         columns.append(("reading", lambda outcome: outcome.answer.reading))
     show_list(done, columns, output)

@@ -1,4 +1,4 @@
-"""The order in which definitions are applied: what others need comes first."""
+"""Orders definitions for an apply, so that each comes after the definitions that it needs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tidegate_core.language.values.problems import InvalidInput
 
 
 def in_order_of_dependence(documents: Sequence[ScheduleDocument]) -> list[ScheduleDocument]:
-    """Returns sources, then schedules, each after those whose runs it waits for; else in the order of the files.
+    """Returns event sources first, then each schedule after its upstream schedules. Otherwise the order of the files is kept.
 
-    A source comes first because its schedules count only what is read once it is open. Schedules that wait for each other in
-    a circle have no such order: of them the first one stays first.
+    A source comes first because it reads only records that arrive after it was created; schedules then miss none of them.
+    Schedules that depend on each other in a circle have no such order; the first one in the files stays first.
     """
     sources = [document for document in documents if document.kind == "source"]
     schedules = {document.title: document for document in documents if document.kind == "schedule"}
     needed = {title: _upstreams(document) for title, document in schedules.items()}
     ordered: dict[str, ScheduleDocument] = {}
     entered: set[str] = set()
-    # Depth first with a stack of one's own: a chain of thousands would be too deep for calls.
+    # Depth first, with an explicit stack: a chain of thousands of schedules exceeds Python's recursion limit.
     for title in schedules:
         stack: list[tuple[str, Iterable[str]]] = [(title, iter(needed[title]))] if title not in entered else []
         entered.add(title)
@@ -41,4 +41,4 @@ def _upstreams(document: ScheduleDocument) -> list[str]:
     try:
         return upstreams_of(parse_schedule(document.spec))
     except (InvalidInput, ValueError, TypeError, RecursionError):
-        return []  # The API says what is wrong with it.
+        return []  # The API reports the problems of this definition.

@@ -1,4 +1,4 @@
-"""Commands about several schedules: `schedule resume` of a span, `schedule delete` of a list."""
+"""Commands for several schedules: `schedule resume` with a span, `schedule delete` with a list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate_cli.exit_codes import CommandFailed, exit_of
-from tidegate_cli.interrupts import told_of_sigterm
+from tidegate_cli.interrupts import sigterm_as_exit
 from tidegate_cli.output import Column, Format, note, show_list
 
 if TYPE_CHECKING:
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 def resume_span(
     api: Client, span: tuple[datetime, datetime], namespace: str | None, output: Format, **fields: Any
 ) -> None:
-    """Resumes what was suspended in a span, begin included and end not.
+    """Resumes the schedules that were suspended in a span, begin included, end excluded. It shows the answers even after an error.
 
     Raises:
-        CommandFailed: Some stay suspended; why stands on stderr.
-        TidegateError: The API cannot be used at all; what was resumed is shown. The command can be repeated.
+        CommandFailed: Some stay suspended; the reasons are on stderr.
+        TidegateError: The API cannot be used. The command can be repeated.
     """
     from tidegate_client.errors import TidegateError
 
     done: list[ReceiptView] = []
     refusals: list[TidegateError] = []
     try:
-        with told_of_sigterm():
+        with sigterm_as_exit():
             for view, outcome in api.resume_suspended(*span, namespace, **fields):
                 if isinstance(outcome, TidegateError):
                     note(f"{view.namespace}/{view.name}: {outcome}")
@@ -39,8 +39,8 @@ def resume_span(
     except BaseException as end:
         if done or refusals or not isinstance(end, TidegateError):
             note(
-                f"ended early: {len(done)} were resumed. Run the same command again: it goes on with those that are still "
-                "suspended (`schedule list` with the same span shows them)"
+                f"ended early: {len(done)} schedules were resumed. Run the same command again to resume the others "
+                "(`schedule list` with the same span shows them)"
             )
         raise
     finally:
@@ -53,7 +53,7 @@ def resume_span(
         ]
         show_list(done, columns, output)
     if refusals:
-        raise CommandFailed(f"{len(refusals)} stay suspended", max(map(exit_of, refusals)))
+        raise CommandFailed(f"{len(refusals)} schedules stay suspended", max(map(exit_of, refusals)))
 
 
 def delete_together(
@@ -65,11 +65,11 @@ def delete_together(
     actor: str | None,
     cancel_running: bool,
 ) -> None:
-    """Deletes all of them, or none when one does not exist.
+    """Deletes all schedules, or none if one does not exist. It shows the receipts.
 
     Raises:
-        CommandFailed: Somebody else has changed some of them meanwhile, or some are not answered yet; what became of the others is shown.
-        TidegateError: One does not exist, and none was deleted; or the API cannot be used.
+        CommandFailed: Another request changed some schedules first, or some have no answer so far.
+        TidegateError: One does not exist and none was deleted; or the API cannot be used.
     """
     from tidegate_cli.apply_files import fail_where_refused, receipts_of
 

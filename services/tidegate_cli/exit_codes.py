@@ -1,4 +1,4 @@
-"""Exit codes, and what each error of the client means to a script."""
+"""Exit codes of the commands, and the code of each client error."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """What a script can rely on."""
+    """Exit codes that scripts can rely on."""
 
     OK = 0
     FAILURE = 1
     USAGE = 2
-    """The input is wrong, whether this command, the API or a node finds it: a repeat as it is is refused again."""
+    """The input is wrong, found by this command, the API or a node. A repeat without a change is refused again."""
     NOT_FOUND = 3
     CONFLICT = 4
     TIMEOUT = 5
     TRY_LATER = 75
-    """The API, or a brick behind it, does not answer now: the same command may be run again (`EX_TEMPFAIL`)."""
+    """The API, Kafka or DynamoDB does not answer now. The same command may be run again (`EX_TEMPFAIL`)."""
     WRONG_SETTINGS = 78
-    """A process could not start with these settings (`EX_CONFIG`)."""
+    """A process cannot start with these settings (`EX_CONFIG`)."""
 
 
 class CommandFailed(Exception):
@@ -34,7 +34,7 @@ class CommandFailed(Exception):
 
 
 def exit_of(error: TidegateError) -> Exit:
-    """Returns the exit code that an error of the client stands for."""
+    """Returns the exit code of a client error."""
     from tidegate_client import AnswerPending, ApiUnavailable, ApiUnreachable, Conflict, InvalidRequest, NotFound
 
     match error:

@@ -1,4 +1,4 @@
-"""Reads the files that commands are given; `-` is standard input."""
+"""Reads the input files of commands; `-` is standard input."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ STANDARD_INPUT = Path("-")
 
 
 def name_of(path: Path) -> str:
-    """Returns what people call it."""
+    """Returns the name of the file in messages."""
     return "standard input" if path == STANDARD_INPUT else str(path)
 
 
 def folder_of(path: Path) -> Path:
-    """Returns the folder from which relative paths in it count: its own, and of a pipe (`-`, `<(...)`) the current one."""
+    """Returns the base folder of relative paths in the file: its own folder; the current folder for a pipe (`-`, `<(...)`)."""
     return path.parent if path.is_file() else Path.cwd()
 
 
 def text_of(path: Path, bytes_max: int | None = None) -> str:
-    """Returns all of a file.
+    """Returns the whole text of a file.
 
     Raises:
-        CommandFailed: It cannot be read, is not UTF-8, or has more than `bytes_max` bytes (usage).
+        CommandFailed: The file cannot be read, is not UTF-8, or has more than `bytes_max` bytes (usage).
     """
     limit = -1 if bytes_max is None else bytes_max + 1
     try:
@@ -41,7 +41,11 @@ def text_of(path: Path, bytes_max: int | None = None) -> str:
 
 
 def refuse_two_readers(paths: dict[str, Path | None]) -> None:
-    """Raises CommandFailed (usage) where two arguments, by their names, are standard input: the second would find nothing."""
+    """Raises CommandFailed (usage) if two arguments are standard input, because the second would find it empty.
+
+    Args:
+        paths: Path of each argument, by the argument's name.
+    """
     readers = [name for name, path in paths.items() if path == STANDARD_INPUT]
     if len(readers) > 1:
         raise CommandFailed(f"{' and '.join(readers)} both read standard input; give files instead", Exit.USAGE)

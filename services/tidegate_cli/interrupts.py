@@ -1,4 +1,4 @@
-"""Ends of a command in the middle of its work: what it was doing is told before it ends."""
+"""Lets a command report its progress when a signal ends it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 @contextmanager
-def told_of_sigterm() -> Iterator[None]:
-    """Makes SIGTERM, with which build servers end a job at its time limit, an exception in the block, as Ctrl-C is one.
+def sigterm_as_exit() -> Iterator[None]:
+    """Turns SIGTERM into an exception in the block, as Python does with Ctrl-C. Build servers send SIGTERM at a job's time limit.
 
     Raises:
-        SystemExit: SIGTERM came; its code is 143, as a shell has it.
+        SystemExit: SIGTERM arrived; the code is 143, as in a shell.
     """
     before = signal.signal(signal.SIGTERM, _end)
     try:

@@ -1,7 +1,7 @@
-"""The local stacks that run on this machine, as their pointer files tell, and which of them a command means.
+"""Finds the running local stacks of this machine by their pointer files, and chooses the one for a command.
 
-Each running `tidegate dev` has a file of its own in the folder `dev` of the user's state, and holds a lock on it until it ends. A file
-without that lock was left by a stack that was killed, and counts for nothing.
+Each running `tidegate dev` has a pointer file in the folder `dev` of the user's state. It holds a lock on the file until it ends.
+A file without a lock belongs to a killed stack and is ignored.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tidegate_cli.exit_codes import CommandFailed, Exit
 
 @dataclass(frozen=True, slots=True)
 class LocalStack:
-    """A stack that runs.
+    """A running stack.
 
     Attributes:
-        folder: Where its `tidegate dev` was started; empty where that was not known.
-        pid: Its process.
+        folder: Folder from which `tidegate dev` was started; empty if unknown.
+        pid: Process id of `tidegate dev`.
     """
 
     api_url: str
@@ -35,12 +35,12 @@ class LocalStack:
 
 
 def state_dir(environment: Mapping[str, str]) -> Path:
-    """Returns the folder of the user's state, `TIDEGATE_STATE_DIR` or as the XDG rules say."""
+    """Returns the folder of the user's state: `TIDEGATE_STATE_DIR`, or the XDG folder."""
     return state_dir_and_variable(environment)[0]
 
 
 def state_dir_and_variable(environment: Mapping[str, str]) -> tuple[Path, str | None]:
-    """Returns the folder of the user's state and the variable that named it; None for the default."""
+    """Returns the folder of the user's state, and the variable that named it; None for the default."""
     given = environment.get("TIDEGATE_STATE_DIR")
     if given:
         return Path(given), "TIDEGATE_STATE_DIR"
@@ -56,7 +56,7 @@ def pointer_dir(environment: Mapping[str, str]) -> Path:
 
 
 def current_folder() -> str:
-    """Returns the current folder without links; empty where it was removed."""
+    """Returns the current folder with links resolved; empty if the folder was removed."""
     try:
         return os.path.realpath(Path.cwd())
     except OSError:
@@ -64,10 +64,10 @@ def current_folder() -> str:
 
 
 def chosen_stack(stacks: Sequence[LocalStack], folder: str) -> LocalStack | None:
-    """Returns the stack that was started from this folder, else the only one, or None where none runs.
+    """Returns the stack that was started from this folder; otherwise the only running stack; None if none runs.
 
     Raises:
-        CommandFailed: Several may be meant; the message lists them (usage).
+        CommandFailed: Several stacks match; the message lists them (usage).
     """
     near = [stack for stack in stacks if stack.folder == folder and folder]
     candidates = near or stacks
@@ -75,15 +75,15 @@ def chosen_stack(stacks: Sequence[LocalStack], folder: str) -> LocalStack | None
         how = f"{len(near)} of them were" if near else "none of them was"
         listed = "\n  ".join(map(str, stacks))
         raise CommandFailed(
-            f"{len(stacks)} local stacks run, and {how} started from this folder; say which one you mean by --api or "
-            f"TIDEGATE_API_URL, or go to its folder:\n  {listed}",
+            f"{len(stacks)} local stacks run, and {how} started from this folder; choose one with --api or "
+            f"TIDEGATE_API_URL, or change to its folder:\n  {listed}",
             Exit.USAGE,
         )
     return candidates[0] if candidates else None
 
 
 def running_stacks(folder: Path) -> list[LocalStack]:
-    """Returns the stacks that run, by the pointer files in a folder."""
+    """Returns the running stacks, by the pointer files in a folder."""
     found = (_running(path) for path in sorted(folder.glob("*.json")))
     return sorted((stack for stack in found if stack is not None), key=lambda stack: stack.api_url)
 
@@ -96,11 +96,11 @@ def _running(path: Path) -> LocalStack | None:
             said = json.load(file)
             return LocalStack(str(said["api_url"]), str(said["folder"]), str(said["data_dir"]), int(said["pid"]))
     except (OSError, ValueError, LookupError, TypeError):
-        return None  # Gone meanwhile, or no pointer file.
+        return None  # The file was removed since the listing, or is no pointer file.
 
 
 def _is_free(descriptor: int) -> bool:
-    """Whether no stack holds the file. Shared: two commands that look at once do not take each other for a stack."""
+    """Whether no stack holds the file. The lock is shared, so that two commands that check at the same time do not block each other."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

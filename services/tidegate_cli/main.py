@@ -1,4 +1,4 @@
-"""Entry point of `tidegate`, with the one handler for errors: data on stdout, messages on stderr, one line and no traceback."""
+"""Entry point of `tidegate`, with the only error handler. Data go to stdout, messages to stderr; expected errors have no traceback."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Runs a command line and returns its exit code."""
     _replace_closed_streams()
-    _escape_what_no_stream_can_hold()
+    _escape_unencodable_characters()
     try:
         typer.main.get_command(app).main(list(arguments), prog_name="tidegate")
     except SystemExit as request:
         return request.code if isinstance(request.code, int) else Exit.FAILURE
     except CommandFailed as failure:
         return say(str(failure), failure.code)
-    except Exception as error:  # noqa: BLE001 - raised again unless it is one of the client's, which is imported only then
+    except Exception as error:  # noqa: BLE001 - raised again unless it is a client error; the client is imported only then
         return _client_error(error)
     return Exit.OK
 
 
 def _replace_closed_streams() -> None:
-    """A stream that is closed from the start (`>&-`) is none at all: what would be written to it has no reader, which is no failure."""
+    """Replaces a stream that was closed before the start (`>&-`) by the null device, because output without a reader is no failure."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the process ends
 
 
-def _escape_what_no_stream_can_hold() -> None:
-    """Where the locale is not UTF-8, a log or a reason may have characters that it lacks; standard error escapes them of itself."""
+def _escape_unencodable_characters() -> None:
+    """Escapes characters that the locale's encoding lacks, for example in a log. Standard error escapes them by default."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -55,7 +55,7 @@ def say(message: str, code: int) -> int:
 
 
 def _client_error(error: Exception) -> int:
-    # Imported now and not above: `tidegate --help` does without the client.
+    # Imported here and not above, because `tidegate --help` does not need the client.
     from tidegate_client import InvalidRequest, TidegateError
 
     if not isinstance(error, TidegateError):

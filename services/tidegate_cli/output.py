@@ -1,4 +1,4 @@
-"""Shows results: as a table (plain where no person reads it), JSON or YAML. Data go to stdout, everything else to stderr."""
+"""Shows results as a table, JSON, YAML or names. Data go to stdout, notes to stderr. Commands call it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How results are shown."""
+    """Output format of a result."""
 
     TABLE = "table"
     JSON = "json"
@@ -28,18 +28,16 @@ class Format(StrEnum):
     NAME = "name"
 
 
-OutputOption = Annotated[
-    Format, typer.Option("--output", "-o", help="How to show the result; `name` prints ids alone.")
-]
+OutputOption = Annotated[Format, typer.Option("--output", "-o", help="Output format; `name` prints only ids.")]
 
 Column = tuple[str, Callable[[Any], Any]]
-"""Heading, and what stands below it."""
+"""Heading, and the function that returns a cell."""
 
 EMPTY = "-"
 
 
 def show_list(views: Iterable[BaseModel], columns: Sequence[Column], output: Format) -> None:
-    """Shows a list: all fields as JSON or YAML, the columns as a table, or only what scripts pass on."""
+    """Shows a list: all fields as JSON or YAML, the columns as a table, or only names."""
     items = list(views)
     if output is Format.NAME:
         for item in items:
@@ -53,29 +51,29 @@ def show_list(views: Iterable[BaseModel], columns: Sequence[Column], output: For
 def show_first(
     views: Iterable[BaseModel], limit: int, columns: Sequence[Column], output: Format, narrower: str
 ) -> None:
-    """Shows the first ones of a list, and says on stderr whether there are more.
+    """Shows the first items of a list, and notes on stderr if there are more.
 
     Args:
-        views: At least one more than `limit`, where there are more.
-        limit: How many are shown.
-        columns: As of `show_list`.
-        output: As of `show_list`.
+        views: Items; at least `limit` + 1 if there are more than `limit`.
+        limit: Most items to show.
+        columns: As in `show_list`.
+        output: As in `show_list`.
         narrower: Options that make the list shorter, for the note.
     """
     items = list(islice(views, limit + 1))
     show_list(items[:limit], columns, output)
     if len(items) > limit:
-        note(f"> {limit} of more; --limit shows more of them, {narrower} fewer")
+        note(f"the first {limit}; there are more: --limit shows more of them, {narrower} fewer")
 
 
-def tell_cut(what: str, shown: int, left_out: int) -> None:
-    """Says on stderr how many there are, where not all of them were shown."""
+def note_cut(what: str, shown: int, left_out: int) -> None:
+    """Notes the total number on stderr if some items were left out."""
     if left_out:
         note(f"{shown} of {shown + left_out} {what}; --limit shows more of them")
 
 
 def show(view: BaseModel, output: Format) -> None:
-    """Shows one thing: all of its fields, as a table one to a line, or only what scripts pass on."""
+    """Shows one object: all fields as JSON or YAML, one field per line as a table, or only its name."""
     if output is Format.NAME:
         write(_name(view))
         return
@@ -90,7 +88,7 @@ def show(view: BaseModel, output: Format) -> None:
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Writes a table; with colour and lines only where a person looks at it, and it is wide enough for that."""
+    """Writes a table; with colours and lines only on a terminal that is wide enough."""
     if sys.stdout.isatty() and _show_rich(headings, rows):
         return
     widths = [max(len(row[number]) for row in [headings, *rows]) for number in range(len(headings))]
@@ -103,17 +101,17 @@ def write(text: str, *, nl: bool = True) -> bool:
     """Writes data to stdout.
 
     Returns:
-        False once nobody reads it any more (`tidegate run list | head`). That is no failure: the command's exit code stays what it is, and
-        whoever would go on for the reader's sake may end.
+        False once the reader has closed the pipe (`tidegate run list | head`). This is no failure and does not change the exit code; a
+            command that only produces output may end.
 
     Raises:
-        CommandFailed: It cannot be written; its disk is full, say.
+        CommandFailed: The output cannot be written, for example because the disk is full.
     """
     return _out(lambda: typer.echo(text, nl=nl))
 
 
 def write_bytes(data: bytes) -> bool:
-    """The same of bytes as they are."""
+    """Writes bytes to stdout unchanged; returns and raises as `write`."""
 
     def write_and_flush() -> None:
         sys.stdout.buffer.write(data)
@@ -126,7 +124,7 @@ def _out(put: Callable[[], None]) -> bool:
     try:
         put()
     except OSError as failure:
-        # What is left has nowhere to go, and the interpreter must not try again at its end.
+        # The rest of the output is dropped; otherwise the interpreter would flush it again at its end, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(failure, BrokenPipeError):
             return False
@@ -135,13 +133,13 @@ def _out(put: Callable[[], None]) -> bool:
 
 
 def note(message: str) -> None:
-    """Says something that is no data."""
-    # What the API tells of a refusal holds other users' texts, too.
+    """Writes a message to stderr."""
+    # Reasons from the API may hold texts of other users, so control characters are escaped.
     typer.echo(in_plain_lines(message), err=True)
 
 
 def _show_rich(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Returns False, and shows nothing, where the terminal is too narrow: an id in pieces cannot be copied."""
+    """Shows a coloured table. Returns False and shows nothing if the terminal is too narrow: an id in two lines cannot be copied."""
     from rich import box
     from rich.cells import cell_len
     from rich.console import Console
@@ -151,7 +149,7 @@ def _show_rich(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold")
     for heading in headings[:-1]:
         table.add_column(heading, no_wrap=True)
-    # The last one is a text by a person or a program, where there is any.
+    # Only the last column holds free text, so only it may fold.
     table.add_column(headings[-1], overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell, _STYLES.get(cell, "")) for cell in row))
@@ -164,9 +162,9 @@ def _show_rich(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 FOLDED_WIDTH_MIN = 20
-"""Of a last column that takes several lines: some words of a sentence."""
+"""Characters of a last column that takes several lines: some words of a sentence."""
 WIDTH_MAX = 1_000_000
-"""Of no terminal: what a table would have if it could."""
+"""Characters; wider than any terminal, to measure a table without folding."""
 
 _STYLES = {
     "succeeded": "green",
@@ -181,7 +179,7 @@ _STYLES = {
 
 
 def _name(view: BaseModel) -> str:
-    """Returns what other commands take as argument: an id, a schedule's NAMESPACE/NAME, or a shard's number."""
+    """Returns the name that other commands take as argument: an id, NAMESPACE/NAME, or a shard's number."""
     given = getattr(view, "id", None)
     if given:
         return str(given)
@@ -193,8 +191,8 @@ def _name(view: BaseModel) -> str:
 
 def dump(document: Any, output: Format) -> None:
     """Writes a document as JSON or YAML."""
-    # What does not show is escaped: a line break of Unicode's, unescaped, is another text to who reads it as YAML. So is what the
-    # output's encoding lacks, by JSON's and YAML's own rules.
+    # Unprintable characters are escaped: YAML readers treat an unescaped Unicode line break as a line break. Characters that the
+    # output's encoding lacks are escaped too, by the rules of JSON and YAML.
     text = json.dumps(document, ensure_ascii=False)
     is_plain = text.isprintable() and _is_held(text)
     if output is Format.JSON:
@@ -209,7 +207,7 @@ def _yaml_of(document: Any, *, allow_unicode: bool) -> str:
     from tidegate_ports.common.yaml_core_schema import tag_of
 
     class Dumper(yaml.SafeDumper):
-        """Quotes what readers of YAML 1.1 or of 1.2 take for something else than a text."""
+        """Quotes texts that a reader of YAML 1.1 or 1.2 would read as another type."""
 
         def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
             tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
@@ -237,7 +235,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return in_plain_text(", ".join(value))
     if isinstance(value, dict) and "verdicts" in value:
-        return in_plain_text(str(value["reason"]))  # The verdicts one by one, with what was compared, are for programs.
+        return in_plain_text(str(value["reason"]))  # Tables show only the reason; JSON and YAML have each verdict.
     if isinstance(value, dict | list):
         return in_plain_text(json.dumps(value, ensure_ascii=False))
     return in_plain_text(str(value))

@@ -1,4 +1,4 @@
-"""Follows runs: their logs, and their ends."""
+"""Follows runs for `run logs` and `run wait`: prints logs as they grow, and waits for the end of a run."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from tidegate_client.views import RunView
 
 POLL_S = 0.5
-"""A look is one read of an item; twice a second feels immediate."""
+"""Seconds between two checks. A check reads one item; twice a second feels immediate."""
 
 WITHOUT_A_RUN = frozenset({"skipped", "expired", "cancelled", "coalesced"})
-"""How a job ends that is not launched."""
+"""Outcomes of a job that never became a run."""
 PAST_ANY_END = 2**53
-"""Offset that asks for a log's size and none of it."""
+"""Offset beyond any log: the answer has the log's size and no text."""
 
 
-def run_meant(api: Client, text: str, *, wait: bool = False, pause: Callable[[float], None] = time.sleep) -> str:
-    """Returns the id of the run that `text` means: its id, or NAMESPACE/NAME for the newest run of a schedule.
+def resolve_run(api: Client, text: str, *, wait: bool = False, pause: Callable[[float], None] = time.sleep) -> str:
+    """Returns a run id. `text` is a run id, or NAMESPACE/NAME for the newest run of a schedule.
 
-    With `wait` it waits for the first run of a schedule that has none yet.
+    With `wait` it waits for a schedule's first run.
 
     Raises:
-        CommandFailed: The schedule has no run yet.
+        CommandFailed: The schedule has no run.
         NotFound: There is no such schedule.
     """
     if "/" not in text:
@@ -38,7 +38,7 @@ def run_meant(api: Client, text: str, *, wait: bool = False, pause: Callable[[fl
     namespace, name = split_schedule(text)
     waits = False
     while not (newest := api.runs(namespace, name, limit=1)):
-        api.schedule(namespace, name)  # One that is not there will never have a run, and this says so.
+        api.schedule(namespace, name)  # Raises NotFound for an unknown schedule, which would never have a run.
         if not wait:
             raise CommandFailed(f"schedule {text} has no run yet; -f waits for the first", Exit.NOT_FOUND)
         if not waits:
@@ -58,11 +58,12 @@ def print_log(
     tail: int | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Writes a log to stdout, from its beginning (or `tail` lines before its end) to its end as it is now; or until the run has ended, attempt after attempt where
-    none is named.
+    """Writes a log to stdout, from its beginning or from `tail` lines before its end.
 
-    Where the output is empty but the error stream is not, a note says so. While following, an API that does not answer for a
-    while is asked again, and an attempt without a log is passed over once there is another one.
+    Without `follow` it ends at the present end of the log. With `follow` it goes on until the run has ended; without `attempt` it
+    continues
+    with each later attempt. While following it waits for an API that does not answer, and skips an attempt without a log when there is
+    a later one. If the output is empty and the error stream is not, a note says so.
     """
     number, offset, empty = attempt, 0, True
     begun = silent = False
@@ -73,23 +74,23 @@ def print_log(
             if not (follow and begun):
                 raise
             if not silent:
-                note(f"{silence}; asking again")
+                note(f"{silence}; trying again")
             silent = True
             pause(POLL_S)
             continue
         except NotFound as nothing:
-            # An attempt that its launcher never began has no log, and the next one may be under way.
+            # An attempt that its launcher never started has no log; the next attempt may be running.
             if not follow or attempt is not None or number is None or api.run(run_id).attempt <= number:
                 raise
             number, offset, tail = number + 1, 0, None
             note(f"{nothing}\nattempt {number}")
             continue
-        # From here on by bytes; another attempt's log is shown whole.
+        # From here on the position is a byte offset; the logs of later attempts are shown from their beginning.
         begun, silent, tail = True, False, None
         if not write(piece.text, nl=False):
             return
         at_end = piece.next_offset >= piece.size or piece.next_offset == offset
-        # The attempt that this began with: another one's log is another file.
+        # Continue with the attempt of this answer: each attempt has its own log file.
         number, offset, empty = piece.attempt, piece.next_offset, empty and piece.next_offset == 0
         if not at_end:
             continue
@@ -103,17 +104,17 @@ def print_log(
     if not empty or (stream == "stdout" and _points_to_errors(api, run_id, attempt)):
         return
     if attempt is None and not piece.ended and number > 1:
-        note(f"attempt {number} has written nothing yet; --attempt {number - 1} shows the one before")
+        note(f"attempt {number} has written nothing so far; --attempt {number - 1} shows the previous one")
 
 
 def _points_to_errors(api: Client, run_id: str, attempt: int | None) -> bool:
-    """Says it where there is something on the error stream; returns whether that is so."""
+    """Notes that the error stream has text, if it has. Returns whether it has."""
     try:
         size = api.run_logs(run_id, "stderr", PAST_ANY_END, attempt).size
     except NotFound:
         return False
     if size:
-        note(f"nothing on stdout; --stderr has {size} bytes")
+        note(f"stdout is empty; --stderr shows {size} bytes")
     return size > 0
 
 
@@ -124,12 +125,12 @@ def await_end(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> RunView:
-    """Returns the run once it has ended. An API that does not answer for a while, as when it is replaced, is asked again.
+    """Returns the run once it has ended. If the API stops answering after the first answer, for example during its update, it asks again.
 
     Raises:
-        ApiUnreachable, ApiUnavailable: It did not answer the first question.
-        CommandFailed: Timeout; or its job has ended without a run.
-        NotFound: There is neither a run nor a job of this id, and there was none.
+        ApiUnreachable, ApiUnavailable: The API did not answer the first request.
+        CommandFailed: Timeout; or the job has ended without a run.
+        NotFound: There is and was neither a run nor a job with this id.
     """
     deadline = clock() + timeout_s
     begun = False
@@ -139,7 +140,7 @@ def await_end(
         except (ApiUnreachable, ApiUnavailable) as silence:
             if not begun:
                 raise
-            state = f"could not be asked for ({silence})"
+            state = f"has an unknown state ({silence})"
         else:
             begun = True
             if run is not None and run.is_ended:
@@ -170,11 +171,11 @@ def _run_or_job(api: Client, run_id: str) -> RunView | None:
 
 
 def _launched_or_ended(api: Client, run_id: str) -> RunView:
-    """Returns the run of a job that was launched between two looks.
+    """Returns the run of a job that launched between two checks.
 
     Raises:
-        CommandFailed: The job has ended without one.
-        NotFound: There is neither.
+        CommandFailed: The job has ended without a run.
+        NotFound: There is neither a run nor a job.
     """
     try:
         return api.run(run_id)

@@ -1,4 +1,4 @@
-"""`tidegate schedule next`: the coming instants of time triggers, computed here by the functions that decide."""
+"""`tidegate schedule next`: previews the instants of time triggers with the functions that also decide on a node."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class NextLine(BaseModel):
 def show_next(
     documents: Iterable[ScheduleDocument], after: str | None, count: int, minimum_period: str, output: Format
 ) -> None:
-    """Prints a line for each coming instant of definitions that are not applied yet; what is to be said of them goes beside the data.
+    """Prints a line for each next instant of definitions in files. Problems and warnings go to stderr.
 
     Raises:
-        CommandFailed: Some of them, or an option, are wrong; with file and line.
+        CommandFailed: A definition or an option is wrong; the message has file and line.
     """
     begin, now, lines = _begin(after), from_datetime(datetime.now(UTC)), list[NextLine]()
     try:
@@ -56,7 +56,7 @@ def show_next(
         title = f"{spec.namespace}/{spec.name}"
         lines += _lines(spec, begin, count, None)
         for problem in check_schedule(spec, now=now, minimum_period_ms=minimum_period_ms):
-            note(f"{title}: would be refused by an apply: {problem}")
+            note(f"{title}: an apply would be refused: {problem}")
         for warning in schedule_warnings(spec, now):
             note(f"{title}: warning: {warning}")
         if (
@@ -69,7 +69,7 @@ def show_next(
 
 
 def _all_parsed(documents: Iterable[ScheduleDocument]) -> list[ScheduleSpec]:
-    """Returns all of them, or raises CommandFailed with all that is wrong."""
+    """Returns the definitions, or raises CommandFailed with all their problems."""
     specs: list[ScheduleSpec] = []
     problems: list[str] = []
     for document in documents:
@@ -84,10 +84,10 @@ def _all_parsed(documents: Iterable[ScheduleDocument]) -> list[ScheduleSpec]:
 
 
 def show_next_of(view: ScheduleView, after: str | None, count: int, output: Format) -> None:
-    """The same of a schedule that there is, which may have fired already, or be suspended."""
+    """Prints a line for each next instant of a stored schedule, which may have fired or be suspended."""
     if view.status == "suspended":
-        until = "until somebody resumes it" if view.until is None else f"until {view.until.isoformat()}"
-        note(f"{view.namespace}/{view.name}: is suspended ({view.mode}) {until}: nothing of it starts before")
+        until = "until it is resumed" if view.until is None else f"until {view.until.isoformat()}"
+        note(f"{view.namespace}/{view.name}: is suspended ({view.mode}) {until}; it starts nothing before")
     _show(_lines(_parsed(view.spec), _begin(after), count, view), output)
 
 
@@ -145,14 +145,14 @@ def _lines(spec: ScheduleSpec, begin: Instant, count: int, view: ScheduleView | 
 
 
 def _starts(trigger: object, title: str, each: Upcoming) -> str:
-    """Returns when an occurrence starts where that is not its instant."""
+    """Returns the start of an occurrence if it differs from its nominal time."""
     if not isinstance(trigger, TimeTrigger) or trigger.flexible is None or each.result != "fires":
         return ""
     return f"starts at {format_instant(flexible_until(trigger, title, each.instant))} (flexible)"
 
 
 def _used_before(trigger: TimeTrigger, title: str, begin: Instant, left: int) -> int:
-    """Returns how many of those that are left fire from now on until `begin`, it included."""
+    """Returns how many of the fires that are left happen between now and `begin`, inclusive."""
     search = Search(STEPS_PER_PREVIEW)
     used, instant = 0, trigger.seek(from_datetime(datetime.now(UTC)), title, search).found
     while instant is not None and instant <= begin and used < left:
@@ -161,13 +161,13 @@ def _used_before(trigger: TimeTrigger, title: str, begin: Instant, left: int) ->
 
 
 def _fires(trigger: TimeTrigger, title: str, begin: Instant, count: int, view: ScheduleView | None) -> list[Upcoming]:
-    """Returns no more than `max_fires` lets it fire from there on, and says so where that is the end."""
+    """Returns the next instants, at most `max_fires` in total. A note says if this bound ends the list."""
     left = trigger.max_fires if view is None else view.fires_left
     if left is not None:
         used = _used_before(trigger, title, begin, left)
         if used and used == left:
             note(
-                f"{title}: max_fires is {trigger.max_fires}, and all have been used before {format_instant(begin + 1)}"
+                f"{title}: max_fires is {trigger.max_fires}, and all fires are used before {format_instant(begin + 1)}"
             )
             return []
         left -= used

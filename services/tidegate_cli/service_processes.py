@@ -1,6 +1,6 @@
-"""The processes that this command line starts in its own place: each is loaded by name, when it is asked for.
+"""Service functions that commands call, such as a node or `init`. Each is imported by name when it is needed.
 
-By name, because a service never imports another one; the installed distribution has all of them.
+Services must not import each other, so the command line names them as strings. The installed distribution has all of them.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def call(process: str, **options: Any) -> Any:
 
 
 def _loaded(module: str) -> ModuleType:
-    """Imports a module and all that it needs, which live as long as the process.
+    """Imports a module with garbage collection off, and freezes the new objects.
 
-    Hundreds of modules make so many objects that the garbage collector would run dozens of times, and free nothing. So it is off until
-    all are there, and never looks at them.
+    Hundreds of modules create so many objects that the collector would run dozens of times without freeing any. They live as long
+    as the process, so the collector never scans them.
     """
     gc.disable()
     try:

@@ -43,8 +43,8 @@ def setting_views(
 
     Args:
         process: Name of the process.
-        environment: `os.environ`, or a test's.
-        api_option: Whether the address of the API was given by --api, not by its variable.
+        environment: `os.environ`; a test passes another one.
+        api_option: Whether the API's address comes from --api and not from its variable.
     """
     if process in SERVICES:
         rows = call(SERVICES[process], environment=environment)
@@ -54,7 +54,7 @@ def setting_views(
 
 
 def command_line_rows(environment: Mapping[str, str], *, api_option: bool = False) -> list[SettingRow]:
-    """Returns the settings of the command line, its client and the bricks of `tidegate dev`. Raises CommandFailed."""
+    """Returns the settings of the command line, its client and the local servers of `tidegate dev`. Raises CommandFailed."""
     url, origin = api_url_and_origin(environment)
     if origin == "given":
         origin = "option" if api_option else Source.ENVIRONMENT

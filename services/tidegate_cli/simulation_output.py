@@ -1,4 +1,4 @@
-"""`tidegate simulate`: reads its files, with file and line for all that is wrong, and shows what came of it."""
+"""`tidegate simulate`: reads its input files, runs the simulation and shows the result. Problems have file and line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidegate_cli.exit_codes import CommandFailed, Exit
 from tidegate_cli.input_files import name_of, refuse_two_readers, text_of
 from tidegate_cli.output import EMPTY, dump, note, show_table, write
 from tidegate_cli.output import Format as Output
-from tidegate_cli.simulation_warnings import note_unheard, note_unmet, note_warnings, title_of
+from tidegate_cli.simulation_warnings import note_uncounted, note_unused, note_warnings, title_of
 from tidegate_cli.yaml_documents import read_schedules
 from tidegate_core.explain.why.run_reasons import in_words
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
@@ -39,14 +39,14 @@ from tidegate_simulator import (
 )
 
 LINES_MAX = 1_000_000
-"""Of one file of events or runs: all of them are held in memory."""
+"""Lines of one file of events or runs; all are held in memory."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What the command line asks for, as it is written there."""
+    """Arguments and options of the command, unparsed."""
 
     file: Path
     begin: str
@@ -60,10 +60,10 @@ class Wanted:
 
 
 def show_simulation(wanted: Wanted, output: SimulationFormat) -> None:
-    """Simulates, and prints each occurrence, then how many there were and the hash.
+    """Simulates, and prints each occurrence, then their number and the hash.
 
     Raises:
-        CommandFailed: Something that was given is wrong (usage); nothing was simulated.
+        CommandFailed: An argument or a file is wrong (usage); nothing was simulated.
     """
     report = _simulated(wanted)
     match output:
@@ -80,7 +80,7 @@ def show_simulation(wanted: Wanted, output: SimulationFormat) -> None:
         note(answer)
 
 
-# -- what is given ------------------------------------------------------------------------------------------------------
+# -- input -------------------------------------------------------------------------------------------------------------
 
 
 def _simulated(wanted: Wanted) -> Report:
@@ -88,12 +88,14 @@ def _simulated(wanted: Wanted) -> Report:
     documents = read_schedules(wanted.file, absolute=False)
     begin, end = _value("--from", wanted.begin, parse_instant), _value("--to", wanted.end, parse_instant)
     if begin >= end:
-        raise CommandFailed(f"--to {wanted.end}: is not after --from {wanted.begin}", Exit.USAGE)
+        raise CommandFailed(f"--to {wanted.end}: must be after --from {wanted.begin}", Exit.USAGE)
     placed = _happenings(wanted.events, begin, end)
     happenings = [happening for _, happening in placed]
     applied = _applied_by(happenings)
     planned = _planned_runs(wanted.runs)
-    _refuse_strangers(planned, {document.title for document in documents} | {title_of(spec) for spec in applied})
+    _refuse_unknown_schedules(
+        planned, {document.title for document in documents} | {title_of(spec) for spec in applied}
+    )
     try:
         report = simulate(
             [document.spec for document in documents],
@@ -107,8 +109,8 @@ def _simulated(wanted: Wanted) -> Report:
         )
         specs = [parse_schedule(document.spec) for document in documents]
         note_warnings(specs, begin)
-        note_unheard(placed, [*specs, *applied])
-        note_unmet(planned, report)
+        note_uncounted(placed, [*specs, *applied])
+        note_unused(planned, report)
         return report
     except DefinitionRefused as refused:
         document = documents[refused.index]
@@ -131,7 +133,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise ValueError("is not a number from 0 to 1, nor none")
+        raise ValueError("is wrong; give a number from 0 to 1, or none")
     return share
 
 
@@ -146,7 +148,7 @@ def _outages(texts: Iterable[str], begin: Instant, end: Instant) -> list[Outage]
     found = sorted(((_outage(text, begin, end), text) for text in texts), key=lambda each: each[0].begin)
     for (before, one), (after, other) in pairwise(found):
         if after.begin < before.end:
-            raise CommandFailed(f"--outage {other}: overlaps {one}; write the two as one", Exit.USAGE)
+            raise CommandFailed(f"--outage {other}: overlaps {one}; merge them into one", Exit.USAGE)
     return [outage for outage, _ in found]
 
 
@@ -156,12 +158,12 @@ def _outage(text: str, begin: Instant, end: Instant) -> Outage:
         raise CommandFailed(f"--outage {text}: write it as FROM/TO", Exit.USAGE)
     outage = Outage(_value("--outage", first, parse_instant), _value("--outage", last, parse_instant))
     if not begin <= outage.begin < outage.end < end:
-        raise CommandFailed(f"--outage {text}: is empty, or not within the simulated span", Exit.USAGE)
+        raise CommandFailed(f"--outage {text}: must be a span within --from and --to", Exit.USAGE)
     return outage
 
 
 def _happenings(path: Path | None, begin: Instant, end: Instant) -> list[tuple[str, Happening]]:
-    """Returns each with the `file:line` that it is of."""
+    """Returns the events and requests of the file, each with its `file:line`."""
     if path is None:
         return []
     found: list[tuple[str, Happening]] = []
@@ -173,12 +175,12 @@ def _happenings(path: Path | None, begin: Instant, end: Instant) -> list[tuple[s
             else:
                 left_out += 1
     if left_out:
-        note(f"{name_of(path)}: {left_out} lie outside of the simulated span and are left out")
+        note(f"{name_of(path)}: {left_out} entries are outside the simulated span and are ignored")
     return found
 
 
 def _planned_runs(path: Path | None) -> list[tuple[str, PlannedRun]]:
-    """Returns each line with its `file:line`."""
+    """Returns each planned run with its `file:line`."""
     return [(place, _read(place, document, PlannedRun.read)) for place, document in _lines(path)]
 
 
@@ -188,8 +190,8 @@ def _applied_by(happenings: Iterable[Happening]) -> list[ScheduleSpec]:
     return [request.spec for request in requests if isinstance(request, ScheduleApply)]
 
 
-def _refuse_strangers(planned: Iterable[tuple[str, PlannedRun]], known: set[str]) -> None:
-    """Whoever plans a failure and mistypes the schedule would believe that it was simulated."""
+def _refuse_unknown_schedules(planned: Iterable[tuple[str, PlannedRun]], known: set[str]) -> None:
+    """Refuses a planned run of an unknown schedule. Otherwise a typing error would silently drop a planned failure."""
     problems = [
         (
             place,
@@ -209,13 +211,15 @@ def _read(place: str, document: Mapping[str, Any], read: Callable[[Mapping[str, 
         problems = "\n  ".join(f"{place}: {problem}" for problem in refusal.problems)
         raise CommandFailed(problems, Exit.USAGE) from refusal
     except UnicodeEncodeError as error:
-        raise CommandFailed(f"{place}: has half of a character (one of two \\uD800 to \\uDFFF)", Exit.USAGE) from error
+        raise CommandFailed(
+            f"{place}: has a lone surrogate (\\uD800 to \\uDFFF); write the whole character", Exit.USAGE
+        ) from error
     except RecursionError as error:
         raise CommandFailed(f"{place}: is nested too deeply", Exit.USAGE) from error
 
 
 def _lines(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields `file:line` and the document of each line; empty lines are none."""
+    """Yields `file:line` and the document of each line, without empty lines."""
     if path is None:
         return
     name = name_of(path)
@@ -235,7 +239,7 @@ def _lines(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{name}:{number}", document
 
 
-# -- what is shown ------------------------------------------------------------------------------------------------------
+# -- output -------------------------------------------------------------------------------------------------------------
 
 HEADINGS = ("schedule", "scheduled", "zone", "result", "waited for", "started", "ended", "remark")
 
@@ -255,7 +259,7 @@ def _row(each: Occurrence) -> list[str]:
 
 
 def _waited(each: Occurrence) -> str:
-    """Returns each reason with its time; of what waits on at the end, since when."""
+    """Returns the waiting time of each reason. For a wait that is still open it returns the begin."""
     spent: Counter[str] = Counter()
     open_since: list[str] = []
     for wait in each.waits:

@@ -1,4 +1,4 @@
-"""What `tidegate simulate` says beside its lines: no mistake as such, but what hardly anybody means."""
+"""Warnings of `tidegate simulate`: input that is valid, but probably a mistake. They go to stderr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def title_of(spec: ScheduleSpec) -> str:
 
 
 def note_warnings(specs: Iterable[ScheduleSpec], begin: Instant) -> None:
-    """What an apply of them would be warned of."""
+    """Notes the warnings that an apply of the schedules would give."""
     by_name = {title_of(spec): spec for spec in specs}
     for title, spec in by_name.items():
         for warning in (*schedule_warnings(spec, begin), circle_warning(spec, by_name)):
@@ -28,27 +28,27 @@ def note_warnings(specs: Iterable[ScheduleSpec], begin: Instant) -> None:
                 note(f"{title}: warning: {warning}")
 
 
-def note_unheard(placed: Iterable[tuple[str, Happening]], specs: Iterable[ScheduleSpec]) -> None:
-    """Whoever mistypes a dataset would believe that its events were simulated."""
+def note_uncounted(placed: Iterable[tuple[str, Happening]], specs: Iterable[ScheduleSpec]) -> None:
+    """Notes events that no schedule counts, because a mistyped dataset would otherwise be ignored silently."""
     triggers = [(spec.namespace, spec.trigger) for spec in specs if isinstance(spec.trigger, EventTrigger)]
-    heard = {leaf.event_key(namespace) for namespace, trigger in triggers for leaf in trigger.leaves()}
+    counted = {leaf.event_key(namespace) for namespace, trigger in triggers for leaf in trigger.leaves()}
     firsts: dict[str, Happening] = {}
     for place, happening in placed:
         if happening.topic == "events":
             firsts.setdefault(place, happening)
-    unheard: dict[str, list[str]] = {}
+    uncounted: dict[str, list[str]] = {}
     for place, happening in firsts.items():
         for event in parse_events(happening.value):
-            if event.event_key not in heard:
-                unheard.setdefault(event.event_key, []).append(place)
-    for key, places in unheard.items():
+            if event.event_key not in counted:
+                uncounted.setdefault(event.event_key, []).append(place)
+    for key, places in uncounted.items():
         further = f" and {len(places) - 1} further lines" if len(places) > 1 else ""
-        meant = did_you_mean(key, sorted(heard))
-        note(f"{places[0]}{further}: no schedule that is simulated counts {key}{f'; {meant}' if meant else ''}")
+        meant = did_you_mean(key, sorted(counted))
+        note(f"{places[0]}{further}: no simulated schedule counts {key}{f'; {meant}' if meant else ''}")
 
 
-def note_unmet(planned: Iterable[tuple[str, PlannedRun]], report: Report) -> None:
-    """An occurrence may well be merged into another one, so that it has no run: this is no mistake, but worth a word."""
+def note_unused(planned: Iterable[tuple[str, PlannedRun]], report: Report) -> None:
+    """Notes planned runs that did not happen. This is no error: an occurrence may be merged into another one and have no run."""
     ran = {(each.schedule, each.nominal) for each in report.occurrences if each.started_at is not None}
     for place, run in planned:
         if run.nominal is not None and (run.schedule, run.nominal) not in ran:

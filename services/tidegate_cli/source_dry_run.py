@@ -1,4 +1,7 @@
-"""The dry run of a source. The API has none: its fields are checked here, by the rules that nodes have, and compared with what stands."""
+"""Dry run of an event source.
+
+The API has none. So the fields are checked here by the rules of the nodes, and compared with the stored source.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def try_source(api: Client, spec: Mapping[str, Any], expected_version: int | None) -> DryRun:
-    """Returns what applying it would do; changes nothing. Whether the topic exists, and may be read, only nodes know.
+    """Returns the effect of an apply, and changes nothing. Only nodes can check whether the topic exists and may be read.
 
     Raises:
-        InvalidRequest: Its fields are wrong.
-        Conflict: It is at another version than expected.
+        InvalidRequest: Fields are wrong.
+        Conflict: The stored source has another version than expected.
     """
     try:
         wanted = parse_source(spec)
@@ -33,7 +36,7 @@ def try_source(api: Client, spec: Mapping[str, Any], expected_version: int | Non
         view = None
     version = 0 if view is None else view.version
     if expected_version is not None and expected_version != version:
-        raise Conflict(f"source {namespace}/{name} is at version {version}, and not at {expected_version}")
+        raise Conflict(f"source {namespace}/{name} is at version {version}, not at {expected_version}")
     if view is None:
         return DryRun(namespace=namespace, name=name, would="create")
     before, after = parse_source(view.spec).model_dump(mode="json"), wanted.model_dump(mode="json")

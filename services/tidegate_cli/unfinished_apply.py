@@ -1,6 +1,6 @@
 """Report of an apply that was interrupted: how many definitions were applied, and which ones were not tried.
 
-Called by the commands that apply a folder or a file. Prints to standard error, and sends nothing.
+Commands that apply a folder or a file call it. It prints to standard error and sends nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tidegate_client.errors import ApiUnreachable, TidegateError
 from tidegate_client.views import DryRun, ReceiptView
 
 SHOWN_MAX = 100
-"""Open definitions that are listed one by one; the number of the others is told."""
+"""Most open definitions that are listed; of the others only the number is shown."""
 
 
 class Outcome(BaseModel):
-    """What became of a definition: the API's answer, with its kind."""
+    """The API's answer to a definition, with the definition's kind."""
 
     kind: str
     answer: ReceiptView | DryRun
@@ -45,16 +45,16 @@ class Outcome(BaseModel):
 
 @dataclass(slots=True)
 class Progress:
-    """How far an apply has come.
+    """Progress of an apply.
 
     Attributes:
-        documents: All of them, in the order in which they are tried.
-        plural: What they are together, such as `schedules`.
+        documents: Definitions in the order in which they are tried.
+        plural: Word for the definitions in messages, such as `schedules`.
         done: Answers so far.
-        refused: How many were refused.
-        pending: How many requests were taken, and are not answered yet.
-        sent: How many of the next documents are in the request that is under way.
-        dry_run: Whether they are only checked.
+        refused: Number of refused definitions.
+        pending: Number of requests that are stored and have no answer so far.
+        sent: Number of the next documents that are in the open request.
+        dry_run: Whether the definitions are only checked.
     """
 
     documents: Sequence[ScheduleDocument]
@@ -70,17 +70,17 @@ class Progress:
         return len(self.done) + self.refused + self.pending
 
 
-def tell_unfinished(progress: Progress, end: BaseException) -> None:
-    """Says how far an apply came that `end` ended, and what to do."""
+def report_unfinished(progress: Progress, end: BaseException) -> None:
+    """Reports the progress of an apply that ended with the exception `end`, and what to do next."""
     open_ones = progress.documents[progress.tried :]
     if not open_ones or (len(progress.documents) == 1 and isinstance(end, TidegateError)):
-        return  # All were tried; or the error says it all.
+        return  # All were tried, or the error of the only one says everything.
     participle = "checked" if progress.dry_run else "applied"
     counts = f"{len(progress.done)} of {len(progress.documents)} {progress.plural} were {participle}"
     counts += f", {progress.refused} refused" if progress.refused else ""
-    counts += f", {progress.pending} taken but not answered yet" if progress.pending else ""
+    counts += f", {progress.pending} without an answer so far" if progress.pending else ""
     note(f"{'' if isinstance(end, TidegateError) else 'interrupted: '}{counts}; {len(open_ones)} are open:")
-    # Where nobody answered the call, nothing was sent.
+    # If the API was unreachable, nothing was sent.
     in_doubt = 0 if progress.dry_run or isinstance(end, ApiUnreachable) else progress.sent
     for number, document in enumerate(open_ones[:SHOWN_MAX]):
         state = "sent, and may have been applied" if number < in_doubt else f"not {participle}"
@@ -88,4 +88,4 @@ def tell_unfinished(progress: Progress, end: BaseException) -> None:
     if len(open_ones) > SHOWN_MAX:
         note(f"  and {len(open_ones) - SHOWN_MAX} more that were not {participle}")
     if not progress.dry_run:
-        note("run the same command again: what was applied stays as it is (unchanged)")
+        note("run the same command again: applied definitions stay unchanged")

@@ -1,4 +1,4 @@
-"""Reads schedules and sources from YAML files, and finds the line that a problem is about."""
+"""Reads schedules and event sources from YAML files, and finds the line of a problem."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tidegate_cli.input_files import STANDARD_INPUT, folder_of, name_of, text_of
 from tidegate_ports.common.yaml_core_schema import MERGE, TEXT, CoreSchemaLoader
 
 FILE_BYTES_MAX = 10 * 1_048_576
-"""One file of definitions; what is larger is no hand-written YAML."""
+"""Bytes of one file of definitions; a larger file is not written by hand."""
 DEPTH_MAX = 100
-"""Levels of lists and mappings below a document's own fields; a schedule has a dozen, and YAML's loader ends at some 250."""
+"""Levels of lists and mappings in a document. A schedule has about a dozen; YAML's loader fails at about 250."""
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 KINDS = ("schedule", "source")
-"""What a document's `kind` may be."""
+"""Values of a document's `kind`."""
 
 TEXT_PLACES = (
     ("labels",),
@@ -30,13 +30,13 @@ TEXT_PLACES = (
     ("target", "program", "env"),
     ("target", "program", "properties"),
 )
-"""Lists and mappings in which the language takes texts alone: `args: [1.10, 0x1F, true]` are these three texts."""
+"""Lists and mappings that hold only texts: `args: [1.10, 0x1F, true]` are these three texts."""
 _SIGNS = "*&|>%@`"
-"""With what a text has to be quoted: it begins something else in YAML."""
+"""First characters with a meaning in YAML: a text that begins with one must be quoted."""
 
 
 class _Loader(CoreSchemaLoader):
-    """Leaves keys as they are written, and refuses more than `DEPTH_MAX` levels, with which YAML's own loaders end in a RecursionError."""
+    """Keeps keys as written, and refuses more than `DEPTH_MAX` levels. YAML's own loaders would raise RecursionError."""
 
     _depth = 0
 
@@ -53,17 +53,17 @@ class _Loader(CoreSchemaLoader):
         node = super().compose_mapping_node(anchor)
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
-                # A variable called 1.10 would be one called 1.1.
+                # Without this, a variable with the name 1.10 would become 1.1.
                 key.tag = TEXT
         return node
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
-        # JSON writes what is beyond 16 bits as two escapes, which YAML reads as two halves of a character.
+        # JSON writes a character beyond 16 bits as two escapes. YAML reads them as two surrogates.
         text = super().construct_scalar(node)
         try:
             return text.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError as error:
-            problem = "has half of a character (one of two \\uD800 to \\uDFFF)"
+            problem = "has a lone surrogate (\\uD800 to \\uDFFF); write the whole character"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
 
 
@@ -73,13 +73,13 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True)
 class ScheduleDocument:
-    """One schedule, or source, of a file.
+    """One schedule or event source of a file.
 
     Attributes:
-        path: Its file; `-` is standard input.
+        path: File that holds it; `-` is standard input.
         kind: `schedule` or `source`.
-        spec: Its fields, with a program's `file` made absolute where it is to be.
-        node: Its YAML, with the lines.
+        spec: Fields of the definition; a program's `file` is absolute if that was asked for.
+        node: Parsed YAML with line numbers.
     """
 
     path: Path
@@ -92,7 +92,7 @@ class ScheduleDocument:
         return f"{self.spec.get('namespace', '?')}/{self.spec.get('name', '?')}"
 
     def place_of(self, field: str) -> str:
-        """Returns `file:line` of a field, or of the nearest thing around it that is in the file."""
+        """Returns `file:line` of a field. If the field is not in the file, it is the place of the nearest parent."""
         node = self.node
         for step in steps_of(field):
             inner = _child(node, step)
@@ -103,60 +103,61 @@ class ScheduleDocument:
 
 
 def read_documents(source: Path, kind: str | None = "schedule", *, absolute: bool = True) -> list[ScheduleDocument]:
-    """Returns the definitions of a file, or of all YAML and JSON files of a folder and those within it, in order; hidden ones are left out.
+    """Returns the definitions of a file, or of all YAML and JSON files of a folder tree, in order. Hidden files are skipped.
 
     Args:
         source: File or folder; `-` is standard input.
-        kind: Which kind it is to hold, and of which a document without `kind` is. None takes all kinds, and each says its own.
-        absolute: Whether a program's relative `file` counts from the YAML's folder, or stays as it is written.
+        kind: Kind that the files must hold, and kind of a document without `kind`. None takes all kinds; each document must then have
+            `kind`.
+        absolute: Whether a program's relative `file` is resolved from the YAML's folder, or stays as written.
 
     Raises:
-        CommandFailed: Nothing is there, it is no YAML, one is of another kind, or two have one name; with file and line.
+        CommandFailed: There is no definition, a file is no YAML, a kind is wrong, or two have the same name; with file and line.
     """
     documents = [document for path in _files(source) for document in _read(path, kind, absolute=absolute)]
     if not documents:
-        raise CommandFailed(f"{name_of(source)}: there is no {kind or 'definition'} in it", Exit.USAGE)
-    _refuse_namesakes(documents)
+        raise CommandFailed(f"{name_of(source)}: has no {kind or 'definition'}", Exit.USAGE)
+    _refuse_duplicates(documents)
     if kind is not None:
         _refuse_other_kinds(documents, kind)
     return documents
 
 
 def read_schedules(source: Path, *, absolute: bool = True) -> list[ScheduleDocument]:
-    """Returns the schedules of a file or folder that may hold sources as well, for commands to which those are nothing.
+    """Returns the schedules of a file or folder. Event sources in it are skipped.
 
     Raises:
-        CommandFailed: As `read_documents`; or there is no schedule in it.
+        CommandFailed: As `read_documents`; or there is no schedule.
     """
     documents = [document for path in _files(source) for document in _read(path, "schedule", absolute=absolute)]
     schedules = [document for document in documents if document.kind == "schedule"]
     if not schedules:
-        raise CommandFailed(f"{name_of(source)}: there is no schedule in it", Exit.USAGE)
-    _refuse_namesakes(schedules)
+        raise CommandFailed(f"{name_of(source)}: has no schedule", Exit.USAGE)
+    _refuse_duplicates(schedules)
     return schedules
 
 
 def _refuse_other_kinds(documents: Sequence[ScheduleDocument], kind: str) -> None:
-    """Before anything is sent: of a mixed file half would be applied."""
+    """Refuses a definition of another kind before anything is sent; otherwise half of a mixed file would be applied."""
     for document in documents:
         if document.kind != kind:
             raise CommandFailed(
-                f"{document.place_of('')}: {document.title} is a {document.kind} and no {kind}; "
-                "`tidegate apply -f` takes both",
+                f"{document.place_of('')}: {document.title} is a {document.kind}, not a {kind}; "
+                "use `tidegate apply -f` for both",
                 Exit.USAGE,
             )
 
 
-def _refuse_namesakes(documents: Sequence[ScheduleDocument]) -> None:
-    """Of two with one name the last would win, and each further apply would replace the first one by it anew."""
+def _refuse_duplicates(documents: Sequence[ScheduleDocument]) -> None:
+    """Refuses two definitions with the same name. Otherwise each apply would replace the first by the second, again and again."""
     first: dict[tuple[str, str], ScheduleDocument] = {}
     for document in documents:
         kind = document.kind
         other = first.setdefault((kind, document.title), document)
         if other is not document:
             raise CommandFailed(
-                f"{document.place_of('')}: {kind} {document.title} stands at {other.place_of('')} already; "
-                f"give each {kind} a name of its own",
+                f"{document.place_of('')}: {kind} {document.title} is already defined at {other.place_of('')}; "
+                f"give each {kind} its own name",
                 Exit.USAGE,
             )
 
@@ -176,13 +177,14 @@ def _files(source: Path) -> Sequence[Path]:
             if path.suffix in SUFFIXES and not _is_hidden(path.relative_to(source)) and path.is_file()
         )
     if not source.exists():
-        raise CommandFailed(f"{source}: there is no such file or folder", Exit.USAGE)
+        raise CommandFailed(f"{source}: does not exist; give a file or folder", Exit.USAGE)
     return [source]
 
 
 def _is_hidden(path: Path) -> bool:
-    """Whether it, or a folder on the way to it, begins with a dot: nobody's definitions but an editor's, git's, or Kubernetes', which
-    mounts each file of a ConfigMap as a link to one in such a folder.
+    """Whether the file or one of its folders begins with a dot. Such files belong to an editor or git.
+
+    Kubernetes also uses such folders: it mounts each file of a ConfigMap as a link into one.
     """
     return any(part.startswith(".") for part in path.parts)
 
@@ -190,7 +192,7 @@ def _is_hidden(path: Path) -> bool:
 def _read(path: Path, wanted: str | None, *, absolute: bool) -> Iterator[ScheduleDocument]:
     text = text_of(path, FILE_BYTES_MAX)
     try:
-        # One that is empty (a trailing `---`) is none.
+        # An empty document, for example after a trailing `---`, is skipped.
         found = [(node, spec) for node, spec in _documents_of(text) if spec is not None]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -203,7 +205,7 @@ def _read(path: Path, wanted: str | None, *, absolute: bool) -> Iterator[Schedul
             raise CommandFailed(f"{_place(path, node)}: is not a mapping of fields", Exit.USAGE)
         missing = [name for name in ("namespace", "name") if not isinstance(spec.get(name), str) or not spec[name]]
         if missing:
-            problem = f"{' and '.join(missing)} is missing or no text; quote what is a number, or true, false or null"
+            problem = f"{' and '.join(missing)} is missing or no text; quote a number, true, false or null"
             raise CommandFailed(f"{_place(path, node)}: {problem}", Exit.USAGE)
         kind = _kind_of(spec, wanted, _place(path, node))
         yield ScheduleDocument(path, kind, with_absolute_file(spec, folder_of(path)) if absolute else spec, node)
@@ -214,7 +216,7 @@ def _place(path: Path, node: yaml.Node) -> str:
 
 
 def _kind_of(spec: Mapping[str, Any], wanted: str | None, place: str) -> str:
-    """Returns the kind of a document. A kind that is unknown is the wanted one's: the API refuses it with the rest that is wrong."""
+    """Returns the kind of a document. An unknown kind counts as the wanted one: the API then reports it with the other problems."""
     given = spec.get("kind")
     if given in KINDS:
         return str(given)
@@ -236,7 +238,7 @@ def _documents_of(text: str) -> Iterator[tuple[yaml.Node, Any]]:
 
 
 def _as_written(spec: Any, node: yaml.Node) -> Any:
-    """Returns a document whose texts are what stands there, where YAML has read numbers or truths."""
+    """Returns a document with texts as written where YAML has read numbers or booleans."""
     for place in TEXT_PLACES:
         spec = _with_texts(spec, node, place)
     return spec
@@ -249,7 +251,7 @@ def _with_texts(value: Any, node: yaml.Node, place: Sequence[str]) -> Any:
     if isinstance(value, list) and isinstance(node, yaml.SequenceNode):
         return [_text_of(each, item) for each, item in zip(value, node.value, strict=True)]
     if isinstance(value, dict) and isinstance(node, yaml.MappingNode):
-        # Of one name the last one: before a mapping's own stand those that were merged (`<<`).
+        # The last entry of a name counts: merged entries (`<<`) come before the mapping's own.
         written = {key.value: item for key, item in node.value}
         return {name: _text_of(each, written.get(name)) for name, each in value.items()}
     return value
@@ -260,14 +262,14 @@ def _text_of(value: Any, node: yaml.Node | None) -> Any:
 
 
 def _quoting_hint(text: str, error: yaml.MarkedYAMLError) -> str:
-    """Returns what to write for a text that begins with a sign of YAML's, as `*/5 * * * *` does, or that has one within."""
+    """Returns a hint for an unquoted text that begins with a YAML sign, such as `*/5 * * * *`, or contains one."""
     lines, mark = text.split("\n"), error.problem_mark
     if mark is None or mark.line >= len(lines):
         return ""
     if error.problem and error.problem.startswith(("mapping values are not allowed", "found unhashable key")):
         return "; quote a text with a colon or braces in it"
     line = lines[mark.line]
-    # The sign itself, or what stands behind it.
+    # The mark points at the sign, or at the character after it.
     start = next((at for at in (mark.column, mark.column - 1) if 0 <= at < len(line) and line[at] in _SIGNS), None)
     if start is None:
         return ""
@@ -277,7 +279,7 @@ def _quoting_hint(text: str, error: yaml.MarkedYAMLError) -> str:
 
 
 def with_absolute_file(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Returns the spec with a program's relative `file` taken from the YAML's own folder."""
+    """Returns the spec with a program's relative `file` resolved from the folder of the YAML file."""
     target = spec.get("target")
     program = target.get("program") if isinstance(target, dict) else None
     file = program.get("file") if isinstance(program, dict) else None
@@ -285,17 +287,17 @@ def with_absolute_file(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         return dict(spec)
     if "://" in file or Path(file).is_absolute():
         return dict(spec)
-    # Links stay: who deploys by turning `current` to the next release wants that one to run.
+    # Links are not resolved: a deployment may switch a link `current` to the next release.
     absolute = os.path.abspath(folder / file)  # noqa: PTH100 - resolve() follows links
     return {**spec, "target": {**target, "program": {**program, "file": absolute}}}
 
 
 def _child(node: yaml.Node, step: Step) -> yaml.Node | None:
     if isinstance(node, yaml.MappingNode):
-        # The last one: before a mapping's own keys stand those that were merged (`<<`).
+        # The last entry counts: merged keys (`<<`) come before the mapping's own.
         for key, value in reversed(node.value):
             if key.value == step:
-                # A scalar's own line is that of its key; a block begins on the next one, which is where people look.
+                # A scalar is on the line of its key; a block begins on the next line, where a reader looks for the problem.
                 found: yaml.Node = value
                 return found
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):

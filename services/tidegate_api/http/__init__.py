@@ -1,1 +1,1 @@
-"""HTTP of the API: frame of a request, bounds of bodies, page tokens, problem documents."""
+"""HTTP parts of the API: middleware, bounds of bodies, page tokens, problem documents."""

@@ -1,4 +1,4 @@
-"""Around every request: an id for logs and answers, the metrics, the bound on bodies, and nothing for foreign pages."""
+"""Middleware of every request: sets an id, counts metrics, bounds the body, and refuses pages of other sites."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tidegate_telemetry.metrics import Metrics
 
 _USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 QUIET_ROUTES = frozenset({"/livez", "/readyz", "/metrics"})
-"""Probes come every few seconds and say nothing to a reader of the log."""
+"""Routes that are not logged: probes come every few seconds."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""What may be a label: any word can stand where a method is expected, and each makes series that stay until the end."""
+"""Methods that may be a metric label. A client can send any word as method, and each label value would create permanent series."""
 
 
 class RequestFrame:
-    """ASGI middleware; plain instead of Starlette's base class, which costs a task per request.
+    """ASGI middleware. It does not use Starlette's base class, which costs a task per request.
 
     Args:
-        app: What is framed.
-        metrics: With the API's table.
-        notices: For named events.
-        hosts: By which names and by whose pages the API may be asked.
-        room: For large bodies.
+        app: Inner application.
+        metrics: Metrics with the API's table.
+        notices: Receiver of named log events.
+        hosts: Check of the Host and Origin headers.
+        room: Memory for large bodies.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, notices: Notices, hosts: Hosts, room: Room) -> None:
@@ -53,7 +53,7 @@ class RequestFrame:
         status = 0
 
         is_head = scope["method"] == "HEAD"
-        # Routes know GET: a HEAD is answered as one, without the body.
+        # Routes exist for GET only, so a HEAD is answered as a GET without its body.
         inside = {**scope, "method": "GET"} if is_head else scope
 
         async def send_with_id(message: Message) -> None:
@@ -78,7 +78,7 @@ class RequestFrame:
 
     def _count(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = getattr(scope.get("route"), "path", "unknown")
-        # A known path answers 405 to methods of anybody's making.
+        # A known path answers 405 to any method that a client invents.
         method = scope["method"] if route != "unknown" and scope["method"] in METHODS else "ANY"
         self._metrics.count("tidegate_api_requests_total", method=method, route=route, status=str(status))
         self._metrics.observe("tidegate_api_request_seconds", seconds, method=method, route=route)

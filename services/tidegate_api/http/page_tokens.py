@@ -1,4 +1,4 @@
-"""Opaque page tokens: where a list that goes shard by shard continues."""
+"""Opaque page tokens: the place at which a list, read shard by shard, continues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate_core.language.values.problems import InvalidInput, Problem
 
 PAGE_SIZE_DEFAULT = 100
 PAGE_SIZE_MAX = 1_000
-"""Items of one answer: about 1 MB of ledger rows, and a bound on the work of one request."""
+"""Items of one answer: about 1 MB of ledger rows. It bounds the work of one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class Place:
 
 
 def place_of(token: str | None) -> Place:
-    """Returns the place that a token names; without one the beginning.
+    """Returns the place of a token; without a token the beginning.
 
     Raises:
-        InvalidInput: It is none of ours.
+        InvalidInput: The text is no page token.
     """
     if not token:
         return Place()
@@ -46,4 +46,6 @@ def place_of(token: str | None) -> Place:
                 return Place(part, shard)
     except (binascii.Error, ValueError):
         pass
-    raise InvalidInput([Problem("page_token", "is not a token of this list", "pass on next_page_token as it came")])
+    raise InvalidInput(
+        [Problem("page_token", "is not a token of this list", "use next_page_token of the last page unchanged")]
+    )

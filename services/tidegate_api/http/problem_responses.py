@@ -1,4 +1,4 @@
-"""Errors as `application/problem+json` (RFC 9457), the same shape everywhere; no stack trace leaves the process."""
+"""Turns every error into a document `application/problem+json` (RFC 9457). No stack trace leaves the process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidegate_ports.store import StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
-"""What clients are told to wait when a brick is down: a broker or store that comes back is used within a second."""
+"""Seconds until a client should repeat a request while Kafka or DynamoDB is down; after their return they are used within a second."""
 
 NAMES = {
     400: "invalid-input",
@@ -39,12 +39,12 @@ NAMES = {
 
 
 class ApiProblem(Exception):
-    """A refusal with all that the client is told.
+    """A refusal, with the content of its problem document.
 
     Attributes:
         status: HTTP status.
-        detail: What happened, to which item, and what to do.
-        errors: Parts to correct.
+        detail: Sentence that names the item, the problem and what to do.
+        errors: Fields to correct.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ApiProblem(Exception):
 
 
 class BodyTooLarge(HTTPException):
-    """A body is larger than its route takes. Of this family, because FastAPI turns any other error of reading one into 400."""
+    """A body is larger than its route allows. It is an HTTPException, because FastAPI turns other errors of reading a body into 400."""
 
     def __init__(self, bytes_max: int) -> None:
         super().__init__(413)
@@ -79,16 +79,17 @@ class BodyTooLarge(HTTPException):
 
 
 class BodyUnfinished(HTTPException):
-    """Nothing more of a body has come for too long, or it has no end. Of this family for the same reason."""
+    """A body stopped arriving, or took too long. It is an HTTPException for the same reason as BodyTooLarge."""
 
     def __init__(self, pause_s: float, body_s: float) -> None:
         super().__init__(
-            408, f"the request's body stopped coming for {pause_s:g} s, or had not come after {body_s:g} s; repeat it"
+            408,
+            f"the request's body stopped for {pause_s:g} s, or was incomplete after {body_s:g} s; repeat the request",
         )
 
 
 class NoRoomForBody(HTTPException):
-    """Large bodies of others take what there is for all. Of this family for the same reason."""
+    """Other large bodies use all the memory for bodies. It is an HTTPException for the same reason as BodyTooLarge."""
 
     def __init__(self) -> None:
         super().__init__(503)
@@ -99,16 +100,16 @@ def not_found(detail: str) -> ApiProblem:
 
 
 def unavailable(what: str, *, request_id: str | None = None) -> ApiProblem:
-    """A brick is down: repeat later."""
+    """Returns a 503: Kafka or DynamoDB does not answer, and the client should repeat the request later."""
     return ApiProblem(503, what, request_id=request_id, headers={"Retry-After": str(RETRY_AFTER_S)})
 
 
 def unless_taken(fate: Outcome, what: str, request_id: str) -> ApiProblem | None:
-    """What is to be said of a record that the broker did not acknowledge; None of one that it did."""
+    """Returns the problem of a record that the broker did not acknowledge; None if it did."""
     if not isinstance(fate, NotProduced):
         return None
     return unavailable(
-        f"the broker did not take {what} {request_id} ({fate.message}); it may arrive all the same, so repeat it under the same id: "
+        f"the broker did not acknowledge {what} {request_id} ({fate.message}); it may still arrive, so repeat it with the same id: "
         "a repeat counts once",
         request_id=request_id,
     )
@@ -119,7 +120,7 @@ def invalid(problem: Problem) -> InvalidInput:
 
 
 def install(app: FastAPI) -> None:
-    """Makes every error of the app a problem document."""
+    """Registers the handlers that turn errors into problem documents."""
     app.add_exception_handler(ApiProblem, _api_problem)
     app.add_exception_handler(InvalidInput, _invalid_input)
     app.add_exception_handler(RequestValidationError, _request_invalid)
@@ -183,7 +184,7 @@ def _body_unfinished(request: Request, error: Exception) -> JSONResponse:
 
 
 def _no_room_for_body(request: Request, error: Exception) -> JSONResponse:
-    what = "other large requests are under way, and this process has no room for one more; repeat it, or send smaller batches"
+    what = "other large requests use all memory for bodies; repeat the request later, or send smaller batches"
     return respond(request, unavailable(what))
 
 
@@ -192,17 +193,17 @@ def _store_unavailable(request: Request, error: Exception) -> JSONResponse:
 
 
 def _map_unreadable(request: Request, error: Exception) -> JSONResponse:
-    return respond(request, unavailable(f"{error} Ask an API process of the nodes' release, or update this one"))
+    return respond(request, unavailable(f"{error} Use an API process of the nodes' release, or update this one"))
 
 
 def bug_document(request: Request) -> JSONResponse:
-    """Returns what a client is told of an error that nobody foresaw: where to look, and nothing of it."""
-    return respond(request, ApiProblem(500, "an unforeseen error; the API's log has it under this X-Request-Id"))
+    """Returns the problem document of an unexpected error. It points to the log and holds no details."""
+    return respond(request, ApiProblem(500, "unexpected error; find it in the API's log by this X-Request-Id"))
 
 
 def _path(location: Any) -> str:
-    """The place in the request without FastAPI's words for its parts."""
+    """Returns the path of a field, without FastAPI's names for the parts of a request."""
     if location[:1] == ("query",):
-        location = location[:2]  # A parameter that may be repeated has no place of its own in the query.
+        location = location[:2]  # The index of a repeated query parameter is left out.
     parts = [str(part) for part in location if part not in ("body", "query", "path", "header")]
     return ".".join(parts)

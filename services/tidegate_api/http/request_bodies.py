@@ -1,6 +1,4 @@
-"""Request bodies: how large each and all large ones together may be, for every route alike, and how those are read that a
-route takes raw.
-"""
+"""Request bodies: bounds for each body and for all large bodies together, and the parsing of bodies that routes take raw."""
 
 from __future__ import annotations
 
@@ -28,32 +26,32 @@ from tidegate_core.language.values.json_values import exactly_read
 from tidegate_core.language.values.problems import InvalidInput, Problem
 
 BODY_BYTES_MAX = MAX_RECORD_BYTES
-"""One request or event: what a topic's reader accepts. Reports of programs stay far below."""
+"""Bytes of one request or event, the same bound as in the readers of the topics. Reports of programs are much smaller."""
 BATCH_BYTES_MAX = 16 * 1_048_576
-"""A batch of messages, events or schedules; 1,000 of 16 KB. Larger payloads go in smaller batches."""
+"""Bytes of a batch of messages, events or schedules: 1,000 items of 16 KB. Larger payloads need smaller batches."""
 READ_APART_BYTES = 64 * 1024
-"""A larger body is read on a thread: programs could not start meanwhile."""
+"""Bytes above which a body is parsed on a thread; on the event loop it would delay the start of programs."""
 LARGE_BYTES = 128 * 1024
-"""A larger body takes room. Twice what a report may have in outputs: programs never stand behind somebody's batches."""
+"""Bytes above which a body counts as large. It is twice the bound of outputs, so that batches never block the reports of programs."""
 LARGE_TOGETHER_BYTES = 48 * 1_048_576
-"""Of the large bodies of a process. Read, checked and sent on a batch takes six times its bytes (87 to 95 MB of 15.4 MB), so that
-these take 270 MB: half of what the chart gives a pod, beside the 65 MB of one that idles. Not below one batch."""
+"""Bytes of all large bodies of a process at the same time. Parsed, checked and sent, a batch needs six times its bytes (87 to 95 MB for
+15.4 MB). So these bodies need 270 MB: half of the memory that the chart gives a pod; an idle process needs 65 MB. At least one batch."""
 PAUSE_S_MAX = 30.0
-"""Between two pieces of a body. A client that has gone without a word, its network cut, would keep its connection, and a large body its room,
-until this process ends: three of them take all the room there is."""
+"""Seconds between two pieces of a body. Without this bound a client whose network was cut would keep its connection, and the memory of a
+large body, until this process ends. Three such clients would use all the memory for bodies."""
 BODY_S_MAX = 300.0
-"""For a whole body: a byte every few seconds keeps connection and room as well. The largest batch comes in time at 56 KB/s."""
+"""Seconds for a whole body, against clients that send a byte every few seconds. The largest batch is in time at 56 KB/s."""
 BATCH_PATHS = frozenset({"/api/v1/messages", "/api/v1/events", "/api/v1/schedules"})
 
 
 class Room:
-    """What the large bodies under way have together. One per process, used on its loop."""
+    """Memory for large bodies, in bytes. One per process, used on the event loop."""
 
     def __init__(self, bytes_max: int = LARGE_TOGETHER_BYTES) -> None:
         self._left = bytes_max
 
     def take(self, more: int) -> None:
-        """Raises NoRoomForBody, and takes nothing then: who waited here would keep what it has from the others."""
+        """Takes bytes, or raises NoRoomForBody. A body does not wait for memory, because it would keep its own part from the others."""
         if more > self._left:
             raise NoRoomForBody
         self._left -= more
@@ -66,14 +64,14 @@ class Room:
 def bounded(
     scope: Scope, receive: Receive, room: Room, pause_s: float = PAUSE_S_MAX, body_s: float = BODY_S_MAX
 ) -> Iterator[Receive]:
-    """Keeps the room that a request's body takes until the request has ended, however it ends.
+    """Counts the bytes of a request's body, and returns the memory when the request ends for any reason.
 
     Yields:
-        A `receive` that raises BodyTooLarge instead of taking in more than the route's bound, NoRoomForBody instead of
-        taking in a large body besides too many others, and BodyUnfinished where `pause_s` pass without a piece of it, or `body_s` without its end.
+        A `receive` that raises BodyTooLarge above the route's bound, NoRoomForBody if other large bodies use all memory, and
+        BodyUnfinished after `pause_s` without a piece or `body_s` without the end.
     """
     bytes_max = BATCH_BYTES_MAX if scope["path"] in BATCH_PATHS else BODY_BYTES_MAX
-    # What is sent in chunks declares nothing, so that what comes is counted, too.
+    # A chunked body declares no length, so the received bytes are counted too.
     declared = next(
         (int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()), 0
     )
@@ -83,7 +81,7 @@ def bounded(
 
     async def counted() -> Message:
         nonlocal taken, kept, comes
-        # Behind a body only the client's leaving can come, for which an answer may wait as long as it likes.
+        # After the body only a disconnect can arrive, so there is no timeout for it.
         try:
             async with asyncio.timeout(min(pause_s, must_end_at - time.monotonic()) if comes else None):
                 message = await receive()
@@ -91,7 +89,7 @@ def bounded(
             raise BodyUnfinished(pause_s, body_s) from silence
         comes = message.get("more_body", False)
         taken += len(message.get("body", b""))
-        # All of it when it begins: refused half-way, what was sent of it would have been in vain.
+        # The declared length is taken at the beginning, so that a body is not refused half-way.
         size = max(taken, declared)
         if size > bytes_max:
             raise BodyTooLarge(bytes_max)
@@ -107,12 +105,12 @@ def bounded(
 
 
 async def read_json(request: Request) -> Any:
-    """Returns the JSON of the body; an empty body is an empty mapping.
+    """Returns the JSON of the body; an empty body is an empty object.
 
     Raises:
-        InvalidInput: No JSON, or an object has a field twice.
+        InvalidInput: The body is no JSON, or repeats a field in an object.
         BodyTooLarge: See `bounded`.
-        NoRoomForBody: Likewise.
+        NoRoomForBody: See `bounded`.
     """
     body = without_mark(await request.body())
     if not body.strip():
@@ -126,11 +124,11 @@ def _parsed(body: bytes) -> Any:
     if problem := overgrown_text(body):
         raise InvalidInput([problem], "too_large")
     try:
-        # The parser that reads the topic: what it does not take, such as half of a surrogate pair, ends here.
+        # The same parser reads the topic, so a body that it refuses, for example with a lone surrogate, is refused here.
         document = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidInput([Problem("", f"the body {no_json(error)}")], "unparsable") from error
-    # Here and not only at the topic's reader: what is sent on was written anew from the document, without them.
+    # Checked here and not only by the topic's reader, because the record is written from the parsed document.
     if problem := unholdable_number(body):
         raise InvalidInput([problem])
     if repeated := repeated_names(body, document):
@@ -139,7 +137,7 @@ def _parsed(body: bytes) -> Any:
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """Returns the JSON object of the body; an empty body is an empty one."""
+    """Returns the JSON object of the body; an empty body is an empty object."""
     document = await read_json(request)
     if not isinstance(document, dict):
         raise InvalidInput([Problem("", "the body is not a JSON object")])

@@ -1,1 +1,1 @@
-"""What is shown of the store: strongly consistent reads that decide nothing."""
+"""Views of stored state: strongly consistent reads that write nothing."""

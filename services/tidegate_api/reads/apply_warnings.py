@@ -1,4 +1,4 @@
-"""What an apply is warned of: what the definition itself says, and circles that it closes with others that are stored."""
+"""Warnings of an apply: about the definition, and about circles of schedules that wait for each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate_core.language.definitions.schedule_validation import schedule_warn
 from tidegate_core.language.values.instants import Instant
 
 UPSTREAMS_READ_MAX = 50
-"""Definitions of others that are read for one apply: as many as one trigger has leaves. A circle behind more is not seen."""
+"""Upstream definitions that are read for one apply: as many as a trigger may have leaves. A longer circle is not found."""
 
 
 async def warnings_of(
@@ -20,33 +20,33 @@ async def warnings_of(
     pools: Pools,
     spec: ScheduleSpec,
     now: Instant,
-    beside: Mapping[str, ScheduleSpec] | None = None,
+    together: Mapping[str, ScheduleSpec] | None = None,
 ) -> list[str]:
-    """Returns what is allowed and hardly ever meant, each with its field and a way out.
+    """Returns warnings about valid but probably unintended definitions, each with its field and a remedy.
 
     Args:
-        schedules: Where the definitions of others are read.
-        pools: Whose threads of reads look: instants are searched for.
-        spec: What is applied.
-        now: The present.
-        beside: What is applied in the same request, by `<ns>/<name>`.
+        schedules: Reader of the stored upstream definitions.
+        pools: Thread pools; the search for instants runs on the read threads.
+        spec: Definition that is applied.
+        now: Present time.
+        together: Definitions of the same request, by `<ns>/<name>`.
     """
-    others = await _upstreams(schedules, spec, beside or {})
+    others = await _upstreams(schedules, spec, together or {})
     found = await pools.read(lambda: [*schedule_warnings(spec, now), circle_warning(spec, others)])
     return [str(warning) for warning in found if warning is not None]
 
 
 async def _upstreams(
-    schedules: ScheduleReads, spec: ScheduleSpec, beside: Mapping[str, ScheduleSpec]
+    schedules: ScheduleReads, spec: ScheduleSpec, together: Mapping[str, ScheduleSpec]
 ) -> dict[str, ScheduleSpec]:
-    """Returns what it waits for, what that waits for and so on, one read for each step, within the bound."""
+    """Returns the upstream schedules, their upstream schedules and so on, with one read for each step, up to the bound."""
     own = f"{spec.namespace}/{spec.name}"
     found: dict[str, ScheduleSpec] = {}
     asked = {own}
     wanted = upstreams_of(spec)
     while wanted := [ref for ref in dict.fromkeys(wanted) if ref not in asked][: UPSTREAMS_READ_MAX + 1 - len(asked)]:
         asked.update(wanted)
-        found |= {ref: beside[ref] for ref in wanted if ref in beside}
-        found |= await schedules.specs([ref for ref in wanted if ref not in beside])
+        found |= {ref: together[ref] for ref in wanted if ref in together}
+        found |= await schedules.specs([ref for ref in wanted if ref not in together])
         wanted = [further for ref in wanted if ref in found for further in upstreams_of(found[ref])]
     return found

@@ -1,4 +1,4 @@
-"""Dead letters: their topics page by page, with what the store says was done about each."""
+"""Reads dead letters from their topics page by page, each with its mark (replayed or dropped) from the store."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from tidegate_ports.bus import LogSlice, Record
 from tidegate_ports.store import Store
 
 READ_RECORDS_MAX: Final = 1_000
-"""Letters that a page looks at: a filter may keep none of them."""
+"""Dead letters that a page reads; a filter may keep none of them."""
 READ_BYTES_MAX: Final = 16_000_000
-"""After which it looks at no more: a letter may have 5 MB."""
+"""Bytes after which a page reads no more; one dead letter may have 5 MB."""
 SHOWN_BYTES_MAX: Final = 65_536
-"""Of a key, a value or a header in a document; the route for the value alone gives all of it."""
+"""Bytes of a key, value or header in an answer; the route of the value returns all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which letters are listed.
+    """Filters of a list of dead letters.
 
     Attributes:
-        queues: Of these topics, in this order.
-        keep: Whether one is wanted, whatever was done about it.
-        since: Only what came to its topic then or later.
-        handled: Also those that somebody dealt with.
+        queues: Dead-letter topics to read, in this order.
+        keep: Filter by the dead letter itself, independent of its mark.
+        since: Earliest time of arrival on the dead-letter topic.
+        handled: Whether replayed and dropped ones are listed too.
     """
 
     queues: Sequence[Queue] = QUEUES
@@ -47,7 +47,7 @@ class Filters:
 
 
 class DeadLetterReads:
-    """Looks into the dead-letter topics; changes nothing."""
+    """Reads the dead-letter topics; writes nothing."""
 
     def __init__(self, store: Store, pools: Pools, bus: Bus, topics: TopicNames) -> None:
         self._store = store
@@ -56,10 +56,10 @@ class DeadLetterReads:
         self._topics = topics
 
     async def page(self, filters: Filters, place: Place, size: int, now: Instant) -> Page[DeadLetterView]:
-        """Returns up to `size` letters, the oldest of each topic partition first; a page may have few, or none, before the end.
+        """Returns up to `size` dead letters, oldest first in each topic partition. A page may be short or empty before the end.
 
         Raises:
-            InvalidInput: The place is not within the list.
+            InvalidInput: The place belongs to another list.
             ApiProblem: 503 while the broker does not answer.
         """
         slices = await self._slices(filters, place)
@@ -82,7 +82,7 @@ class DeadLetterReads:
         return Page(items=found, next_page_token=_behind(filters, looked_at).text())
 
     async def one(self, letter_id: LetterId) -> tuple[DeadLetter, Mark | None]:
-        """Raises ApiProblem: 404 when its topic does not hold it (any more), 503."""
+        """Returns a dead letter and its mark. Raises ApiProblem: 404 if its topic does not have it, 503."""
         topic = self._topics.dead_letters(letter_id.queue)
         held = (await self._spans(topic)).get(letter_id.topic_partition)
         if held is None or not held.begin <= letter_id.offset < held.end:
@@ -95,13 +95,13 @@ class DeadLetterReads:
         return letter, (await self.marks([letter])).get(letter.origin)
 
     async def marks(self, letters: Sequence[DeadLetter]) -> Mapping[str, Mark]:
-        """Returns what was done about them, by origin."""
+        """Returns the marks of dead letters, by origin."""
         wanted = {key_of(letter.origin): letter.origin for letter in letters}
         found = await self._pools.read(lambda: self._store.get(list(wanted))) if wanted else {}
         return {wanted[key]: from_item(Mark, item) for key, item in found.items()}
 
     async def _slices(self, filters: Filters, place: Place) -> list[tuple[int, LogSlice]]:
-        """What is still to be read, as (number of the queue, slice), in order."""
+        """Returns the slices from a place on, as (number of the queue, slice), in order."""
         offset = _offset(place)
         if place.part >= len(filters.queues):
             raise invalid(_OTHER_LIST)
@@ -140,7 +140,7 @@ def view_of(letter: DeadLetter, mark: Mark | None) -> DeadLetterView:
 
 
 def detail_of(letter: DeadLetter, mark: Mark | None) -> DeadLetterDetail:
-    """Returns the letter with its bytes, cut where they are long."""
+    """Returns a dead letter with key, value and headers, each cut if it is long."""
     return DeadLetterDetail.model_validate(
         {
             **_fields(letter, mark),
@@ -152,13 +152,13 @@ def detail_of(letter: DeadLetter, mark: Mark | None) -> DeadLetterDetail:
 
 
 def raw(data: bytes) -> Raw:
-    """Returns bytes as text where every character of it shows, so that no terminal takes it for an order."""
+    """Returns bytes as text if every character is printable, otherwise as base64: a terminal would obey control characters."""
     cut = data[:SHOWN_BYTES_MAX]
     truncated = len(cut) < len(data)
     try:
         text = cut.decode()
     except UnicodeDecodeError as error:
-        # Cut within a character, it may be text all the same.
+        # If the cut splits a character, the rest may still be text.
         text = cut[: error.start].decode() if truncated and error.start > len(cut) - 4 else UNSHOWABLE
     if all(each.isprintable() or each in "\n\t" for each in text):
         return Raw(text=text, truncated=truncated)
@@ -193,7 +193,7 @@ def mark_view(mark: Mark) -> MarkView:
     )
 
 
-_OTHER_LIST = Problem("page_token", "belongs to another list", "repeat the filters of the first page")
+_OTHER_LIST = Problem("page_token", "belongs to another list", "use the same filters as for the first page")
 
 
 def _letter(queue: Queue, record: Record) -> DeadLetter:
@@ -203,7 +203,7 @@ def _letter(queue: Queue, record: Record) -> DeadLetter:
 
 def _gone(letter_id: LetterId) -> Exception:
     return not_found(
-        f"dead letter {letter_id}: its topic does not hold it; tidegate dlq list --all shows what there is"
+        f"dead letter {letter_id}: its topic does not have it; tidegate dlq list --all lists the stored ones"
     )
 
 

@@ -1,6 +1,6 @@
-"""Stored definitions: while an upgrade is under way some may be of a newer release, with a grammar that this one cannot read.
+"""Parses stored definitions. During an upgrade a newer release may have stored definitions that this release cannot read.
 
-Called by the reads, which decide nothing: one that cannot be read is no reason to show nothing of the others.
+The reads call it. One unreadable definition must not hide the others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tidegate_core.shard.schedule_state import parsed
 
 
 class DefinitionUnreadable(Exception):
-    """This release cannot read it; the message says what of it, and what to do."""
+    """This release cannot read a definition; the message names the field and what to do."""
 
 
 def spec_of(text: str) -> ScheduleSpec:
@@ -25,7 +25,7 @@ def spec_of(text: str) -> ScheduleSpec:
 
 
 def spec_or_none(text: str) -> ScheduleSpec | None:
-    """The same for who does without where it cannot be read."""
+    """Returns the spec of a stored definition, or None if it cannot be read."""
     try:
         return parsed(text)
     except ValidationError:
@@ -33,13 +33,13 @@ def spec_or_none(text: str) -> ScheduleSpec | None:
 
 
 def is_of_definition(refusal: ValidationError) -> bool:
-    """Whether it was a definition that could not be read, and not something else."""
+    """Whether the error is about a definition and not about another document."""
     return refusal.title == ScheduleSpec.__name__
 
 
 def unreadable(refusal: ValidationError) -> str:
-    """Returns what is said of a definition that cannot be read."""
+    """Returns the message for an unreadable definition."""
     first = problems_of(refusal, ScheduleSpec)[0]
     what = f"{first.field}: {first.problem}" if first.field else first.problem
-    way_out = "a newer release wrote it, so ask an API process of that release, or update this one"
+    way_out = "a newer release wrote it: use an API process of that release, or update this one"
     return f"this release cannot read the definition ({what}); {way_out}"

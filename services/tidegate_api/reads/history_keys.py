@@ -1,4 +1,4 @@
-"""Where the history has what a job or a run became, by its id alone."""
+"""Finds the history rows of an ended job or run by its id."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tidegate_ports.store import Store
 
 
 def place_of_job(store: Store, shard: int, job_id: str) -> LedgerPlace | None:
-    """Returns where the rows of an ended job are, or None where none has ended under this id. Blocking."""
+    """Returns the place of an ended job's rows, or None if no job with this id has ended. Blocking."""
     key = keys.ledger_place(shard, job_id)
     found = store.get([key]).get(key)
     return None if found is None else from_item(LedgerPlace, found)
 
 
 def ended_run(store: Store, shard: int, run_id: str) -> Item | None:
-    """Returns an ended run from the history, where it is kept 30 days, or None. Blocking."""
+    """Returns an ended run from the history, or None. Ended runs are kept 30 days. Blocking."""
     place = place_of_job(store, shard, run_id)
     key = None if place is None else place.run_key(shard)
     return None if key is None else store.get([key]).get(key)

@@ -1,6 +1,6 @@
-"""Open jobs: evidence that gathers (`pending_trigger`), then jobs that wait or launch, with what each waits for.
+"""Reads open jobs: jobs that gather evidence (`pending_trigger`), then jobs that wait or launch, with the reasons.
 
-A job's row stays as `pending_launch` until its run has ended; how far the launch is, its run says.
+A job's row stays `pending_launch` until its run has ended; the row of the run has the progress of the launch.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 
 ShownState: TypeAlias = Literal["pending_trigger", "pending_constraint", "pending_launch", "launched"]
-"""States in which an open job is shown; `launched` until its run has ended."""
+"""States of an open job in views; it is `launched` until its run has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedJobs:
-    """Which jobs are asked for.
+    """Filters of a list of jobs.
 
     Attributes:
-        states: As they are shown; none: any.
-        since: Only of this nominal instant or a later one; of a job that gathers, its first event counts.
-        until: Only before this one.
+        states: States in views; empty means any.
+        since: Earliest nominal time; a job that gathers evidence counts by its first event.
+        until: Time before which the nominal time must be.
     """
 
     namespace: str | None = None
@@ -52,7 +52,7 @@ class WantedJobs:
     until: int | None = None
 
     def may_have(self, item: Item) -> bool:
-        """Whether a row of evidence, or a job's, may be asked for."""
+        """Whether a row of evidence or of a job may pass the filters."""
         if self.namespace not in (None, item["namespace"]) or self.schedule not in (None, item["name"]):
             return False
         at = item["first_at" if _is_evidence(item) else "nominal"]
@@ -69,7 +69,7 @@ class WantedJobs:
 
 
 class JobReads:
-    """Reads of jobs."""
+    """Reads open jobs."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class JobReads:
         self._clock = clock
 
     async def page(self, wanted: WantedJobs, place: Place, size: int) -> Page[JobView]:
-        """Returns gathering ones first; within each part as they are stored, by shard and id."""
+        """Returns jobs that gather evidence first, then the others; each part is ordered by shard and id."""
         namespace, schedule = wanted.namespace, wanted.schedule
         cluster = await self._cluster.current()
         shards: Sequence[int] = range(cluster.shards)
@@ -99,7 +99,7 @@ class JobReads:
 
         def keep(item: Item) -> bool:
             if _is_evidence(item) and item.get("job", False):
-                return False  # Its job has a row of its own.
+                return False  # Its job has its own row.
             return wanted.may_have(item)
 
         spans = [Span.of_prefix(f"{keys.EVIDENCE_PREFIX}{prefix}"), Span.of_prefix(keys.JOB_PREFIX)]
@@ -108,12 +108,12 @@ class JobReads:
         for first in range(0, len(found), DEFINITIONS_AT_ONCE):
             views += await self._views(found[first : first + DEFINITIONS_AT_ONCE])
         if wanted.states:
-            # Of a job that was admitted its run tells how far it is.
+            # The state of an admitted job is only known from its run, so the filter is applied again.
             views = [view for view in views if view.state in wanted.states]
         return Page(items=views, next_page_token="" if after is None else after.text())
 
     async def one(self, job_id: str) -> JobView:
-        """Raises ApiProblem (404), InvalidInput (no such shard)."""
+        """Returns an open job. Raises ApiProblem (404), InvalidInput (no such shard)."""
         shard = run_shard(job_id, (await self._cluster.current()).shards, "job_id")
         key = keys.job(shard, job_id)
         item = (await self._pools.read(lambda: self._store.get([key]))).get(key)
@@ -127,7 +127,7 @@ class JobReads:
             )
         views = await self._views(found)
         if not views:
-            raise not_found(f"job {job_id}: it is not open; it may have become the run of the same id")
+            raise not_found(f"job {job_id}: is not open; it may have become the run with the same id")
         return views[0]
 
     async def _views(self, found: Sequence[tuple[int, Item]]) -> list[JobView]:
@@ -138,7 +138,7 @@ class JobReads:
         runs = await self._runs((shard, str(item["id"])) for shard, item in found if _is_admitted(item))
         cluster, now = await self._cluster.current(), self._clock.now_ms()
         waiting = await self._pools.read(lambda: unmet_of(self._store, cluster, found, now))
-        # On a thread: definitions are parsed, in which time programs could not start.
+        # On a thread: parsing definitions would delay starts of programs.
         return await self._pools.read(lambda: _views_of(found, definitions, runs, waiting))
 
     async def _runs(self, wanted: Iterable[tuple[int, str]]) -> dict[str, Run]:
@@ -166,7 +166,7 @@ def _views_of(
             views.append(job_view(from_item(Job, item), unmet=waiting.get(str(item["id"]))))
         elif (run := runs.get(str(item["id"]))) is not None:
             views.append(job_view(from_item(Job, item), run))
-        # Else its run has ended since the job was read: both leave in one write.
+        # Without a run, the run has ended since the job was read: one write removes both rows.
     return views
 
 

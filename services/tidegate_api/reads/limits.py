@@ -1,6 +1,6 @@
-"""Limits in use: found by who holds a permit and who waits, because a limit that nobody uses has no item.
+"""Reads limits in use. They are found by the runs that hold permits and the jobs that wait, because an unused limit has no item.
 
-No snapshot: what was read at different moments is read again before anything is called stuck.
+The reads are no snapshot. Before a permit is called stuck, the limit is read again.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 
 ROWS_MAX: Final = 20_000
-"""Open runs, and rows of queues, that are looked through: of more than that in one moment the oldest shards' are shown."""
+"""Most open runs, and most queue entries, that are read; further ones are not shown."""
 SCHEDULES_SHOWN: Final = 5
 OUTLINE: Final = outline("sk", "id", "namespace", "name", "state", "admitted_at", "limits")
-"""What is looked at of a run: see `reads.runs`."""
+"""Fields of a run that are read; see `reads.runs`."""
 
 
 class _Run(NamedTuple):
@@ -51,14 +51,14 @@ class _Run(NamedTuple):
 
 @dataclass(slots=True)
 class _Found:
-    """What is known of a limit.
+    """A limit that is in use.
 
     Attributes:
-        key: Of its item.
-        runs: That say that they hold a permit.
-        waiters: In their order.
-        waiting: Schedules of the first of them, where no run says whose limit it is.
-        holders: That its item, or items of their own, name.
+        key: Key of its item.
+        runs: Open runs whose rows name a permit of it.
+        waiters: Queue entries in their order.
+        waiting: Schedules of the first waiting jobs, if no run tells the schedule.
+        holders: Ids of runs that the limit's own rows name as holders.
     """
 
     key: Key
@@ -71,7 +71,7 @@ class _Found:
 
 
 class LimitReads:
-    """Reads of limits."""
+    """Reads limits in use."""
 
     def __init__(self, store: Store, pools: Pools, cluster: MapReader, ranges: RangeReader, clock: Clock) -> None:
         self._store = store
@@ -81,17 +81,17 @@ class LimitReads:
         self._clock = clock
 
     async def all(self, namespace: str | None) -> list[LimitSummary]:
-        """Returns the limits that somebody holds or waits for; those with something stuck first, then by how long it is held."""
+        """Returns the limits with permits in use or waiting jobs: first those with stuck permits, then by the number of waiting jobs."""
         found = await self._used(namespace)
         views = [self._summary(each) for each in found]
         return sorted(views, key=lambda view: (not view.stuck, -view.waiting, view.id))
 
     async def one(self, namespace: str, scope: str, name: str, most: int) -> LimitDetail:
-        """Returns a limit with so many of its holders and of its waiters, at most. Raises ApiProblem (404)."""
+        """Returns a limit with at most `most` holders and `most` waiting jobs. Raises ApiProblem (404)."""
         wanted = f"{namespace}/{scope}/{name}"
         found = next((each for each in await self._used(namespace) if _id(each.key) == wanted), None)
         if found is None:
-            raise not_found(f"limit {wanted}: nobody holds it or waits for it; tidegate limits list shows those in use")
+            raise not_found(f"limit {wanted}: is not in use; tidegate limits list shows the limits in use")
         holders = _holders(found)
         wanted_jobs = [waiter.job_id for waiter in found.waiters[:most]]
         jobs = await self._pools.read(lambda: self._jobs(wanted_jobs))
@@ -130,19 +130,19 @@ class LimitReads:
         return [each for each in kept if each.waiters or each.holders or each.state.in_use]
 
     def _read(self, found: Sequence[_Found]) -> None:
-        """What the limits say themselves, and which of their holders are there. Blocking."""
+        """Reads the rows of the limits, and finds holders whose runs do not exist. Blocking."""
         items = self._store.get([each.key for each in found])
         for each in found:
             self._take_in(each, items.get(each.key))
             gone = self._gone(each, each.holders - each.runs.keys())
             if gone:
-                # A run that has ended meanwhile has given its permit back in the transaction that removed it.
+                # Read again: a run that ended since the first read returned its permit in the transaction that removed its row.
                 self._take_in(each, self._store.get([each.key]).get(each.key))
             each.stuck = tuple(sorted(gone & each.holders))
         self._name(found)
 
     def _name(self, found: Sequence[_Found]) -> None:
-        """Has those say whose they are that jobs wait for and no run holds: their names are hashes. Blocking."""
+        """Finds the schedules of limits without runs by their waiting jobs, because names of limits are hashes. Blocking."""
         first = {
             each.key: [waiter.job_id for waiter in each.waiters[:SCHEDULES_SHOWN]] for each in found if not each.runs
         }
@@ -167,7 +167,7 @@ class LimitReads:
         return frozenset(run_id for key, run_id in wanted.items() if key not in items)
 
     def _jobs(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
-        """Blocking."""
+        """Returns open jobs by id. Blocking."""
         wanted = [keys.job(shard_of_run(job_id), job_id) for job_id in job_ids]
         items = self._store.get(wanted) if wanted else {}
         return {job.id: job for job in (from_item(Job, item) for item in items.values())}
@@ -201,7 +201,7 @@ def _of(found: dict[Key, _Found], key: Key) -> _Found:
 
 
 def _id(key: Key) -> str:
-    """`<namespace>/<scope>/<name>`: of a shared limit as its key says, of a schedule's own with its name."""
+    """Returns `<namespace>/<scope>/<name>`: from the key of a shared limit, or with the schedule's name for its own limit."""
     if key.pk.startswith(keys.SHARED_LIMIT):
         _, namespace, scope, name = key.pk.split("#", 3)
         return f"{namespace}/{scope}/{name}"
@@ -210,7 +210,7 @@ def _id(key: Key) -> str:
 
 
 def _holders(found: _Found) -> list[HolderView]:
-    """Those that are stuck first, then who has held for longest; of a rate there are none, only counts."""
+    """Returns stuck holders first, then the longest holders. A rate limit has no holders, only counts."""
     there = sorted((run for run in found.runs.values() if run.id in found.holders), key=lambda run: run.admitted_at)
     views = [HolderView(run=run_id, stuck=True) for run_id in found.stuck]
     return views + [

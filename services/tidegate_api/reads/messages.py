@@ -1,4 +1,4 @@
-"""A message as it stands: its newest row, its guard, and the shard's delivery position."""
+"""Reads the state of a message from its newest row, its message fence, and the shard's delivery position."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidegate_ports.store import Store
 
 
 class MessageReads:
-    """Reads of messages."""
+    """Reads messages."""
 
     def __init__(self, store: Store, pools: Pools, cluster: MapReader, clock: Clock) -> None:
         self._store = store
@@ -32,13 +32,13 @@ class MessageReads:
         self._clock = clock
 
     async def one(self, wanted: MessageCancel) -> MessageView:
-        """Returns the message that a cancel of the same words would mean. Raises ApiProblem (404)."""
+        """Returns the message that a cancel with the same fields would cancel. Raises ApiProblem (404)."""
         shards = (await self._cluster.current()).shards
         shard = shard_of_request(wanted, "", shards)
         view = await self._pools.read(lambda: self._first_of(shard, named(wanted), wanted.namespace))
         if view is None:
             subject = f"key {wanted.key}" if wanted.key is not None else f"id {wanted.message_id}"
-            raise not_found(f"message with {subject} in {wanted.namespace}: there is none, or its row has expired")
+            raise not_found(f"message with {subject} in {wanted.namespace}: does not exist, or its row has expired")
         return view
 
     def _first_of(self, shard: int, names: Sequence[MessageName], namespace: str) -> MessageView | None:
@@ -52,12 +52,12 @@ class MessageReads:
         refused = frozenset[str]() if guard is None else from_item(MessageFence, guard).refused
         low, high = f"{keys.MESSAGE_PREFIX}{name.id}#", f"{keys.MESSAGE_PREFIX}{name.id}#{keys.LAST}"
         page = self._store.query(RangeRead(keys.shard_pk(shard), low, high, limit=1 + len(refused), newest_first=True))
-        # Rows of a version that was refused may be there: a former owner's, of a repeat of the request. They are no message.
+        # A former owner may have written rows of a refused version, for a repeat of the request. They are no message.
         messages = (from_item(Message, item) for item in page.items)
         message = next((each for each in messages if each.version not in refused), None)
         if message is None:
             return None
-        # Behind the position: it passes what is held back once that has its row.
+        # Read after the position: the position passes a held message only when the held message has its row.
         held_key = keys.held_message(shard, message.id, message.version)
         is_held = held_key in self._store.get([held_key])
         state = state_of(message, guard, found.get(progress_key), self._clock.now_ms(), is_held=is_held)
@@ -78,9 +78,10 @@ class MessageReads:
 def state_of(
     message: Message, guard: Item | None, progress: Item | None, now: int, *, is_held: bool = False
 ) -> Literal["waiting", "withdrawn", "passed"]:
-    """Returns what can be known without asking the owner.
+    """Returns the state of a message as far as stored rows show it.
 
-    A guard also covers what was delivered before it was replaced, so it proves something only while the message's time is ahead.
+    A message fence also covers messages that were delivered before they were replaced. So it proves a withdrawal only before the message's
+    slot.
     """
     if guard is not None and from_item(MessageFence, guard).covers(message.version):
         return "withdrawn" if message.slot > now else "passed"

@@ -1,7 +1,7 @@
-"""Newest first over many ranges: rows of several shards, each sorted by the same text, merged page by page.
+"""Reads many ranges newest first: merges rows of several shards, sorted by the same text, page by page.
 
-A page reads a few rows of each range, and more only where those do not suffice. So it costs one read for each range, and about as many
-rows as it returns, however many there are.
+A page first reads a few rows of each range, and more only if needed. So it costs one read for each range and about as many rows as it
+returns, independent of the number of stored rows.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tidegate_core.rows.store_operations import Item, RangeRead, Table
 from tidegate_ports.store import Store
 
 ROWS_MIN: Final = 4
-"""Rows that are read of a range at first. Rows of 250 bytes: sixteen of them cost what one costs."""
+"""Fewest rows of a first read of a range. A row has 250 bytes, so sixteen rows cost as much as one."""
 ROWS_MAX: Final = 500
-"""Rows of a range that are read together, where a filter keeps few of them."""
+"""Most rows of one read of a range, if a filter keeps few of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortedRange:
-    """A range of a shard whose sort keys are `prefix` and then the text by which all ranges of a list are sorted.
+    """A range of a shard. Its sort keys are `prefix` and a text; all ranges of a list are sorted by this text.
 
     Attributes:
-        since: First text of the list; empty: from the beginning.
-        before: Text before which the list begins, at its newest end; None: with the newest row.
+        since: Smallest text of the list; empty means no bound.
+        before: Text that all rows must precede; None means no bound.
     """
 
     shard: int
@@ -47,7 +47,7 @@ class NewestPage:
     """A page of rows, each with its shard, newest first.
 
     Attributes:
-        before: Text before which the next page begins; None: there is nothing more.
+        before: Text that the rows of the next page precede; None at the end of the list.
     """
 
     rows: list[tuple[int, Item]]
@@ -56,13 +56,13 @@ class NewestPage:
 
 @dataclass(slots=True)
 class _Source:
-    """A range that is being read from its end.
+    """A range that is read from its end.
 
     Attributes:
-        rows: Kept, and not returned yet.
+        rows: Kept rows that were not returned so far.
         read_to: Text of the oldest row that was read.
-        after: Sort key after which to go on.
-        is_done: Nothing is left to read.
+        after: Sort key after which the next read continues.
+        is_done: Whether the whole range was read.
     """
 
     of: SortedRange
@@ -73,7 +73,7 @@ class _Source:
 
 
 class NewestReader:
-    """Reads ranges from their ends."""
+    """Merges ranges, read from their ends."""
 
     def __init__(self, store: Store, pools: Pools) -> None:
         self._store = store
@@ -82,13 +82,13 @@ class NewestReader:
     async def page(
         self, ranges: Sequence[SortedRange], size: int, keep: Keep = everything, shape: Shape = whole
     ) -> NewestPage:
-        """Returns up to `size` kept rows. Where little is kept, a page ends after about `SCANNED_MAX` rows, with few rows or none.
+        """Returns up to `size` kept rows. With a narrow filter a page ends after about `SCANNED_MAX` rows and may be short or empty.
 
         Args:
-            ranges: In any order. No two rows have the same text.
+            ranges: Ranges in any order. No two rows may have the same text.
             size: Most rows, 1 or more.
-            keep: Which rows count.
-            shape: What is held of a row: its sort key at least.
+            keep: Filter of rows.
+            shape: Returns the fields of a row that are kept; they must include the sort key.
         """
         sources = [_Source(each) for each in ranges]
         found: list[tuple[int, Item]] = []
@@ -99,7 +99,7 @@ class NewestReader:
                 some = empty[first : first + SHARDS_AT_ONCE]
                 scanned += sum(await asyncio.gather(*(self._read(each, limit, keep, shape) for each in some)))
             limit = min(2 * limit, ROWS_MAX)
-            # Down to here all ranges have been read: what lies before it may be older than a row that nobody has read yet.
+            # All ranges are read down to this text. Earlier rows may be older than rows that are still unread.
             read_to = max((each.read_to for each in sources if not each.is_done), default="")
             found += _taken(sources, read_to)
             if len(found) > size or (len(found) == size and read_to):
@@ -113,9 +113,9 @@ class NewestReader:
         return await self._pools.read(lambda: self._read_more(source, limit, keep, shape))
 
     def _read_more(self, source: _Source, limit: int, keep: Keep, shape: Shape) -> int:
-        """Reads the next rows of a range, and returns how many."""
+        """Reads the next rows of a range. Returns their number."""
         of = source.of
-        # A range includes its end: the row at which the page before ended, where it is of this range, is left out below.
+        # A range includes its end, so the last row of the previous page is skipped below if it is in this range.
         low, high = of.prefix + of.since, of.prefix + (LAST if of.before is None else of.before)
         if low > high:
             source.is_done = True
@@ -132,7 +132,7 @@ class NewestReader:
 
 
 def _taken(sources: Sequence[_Source], read_to: str) -> list[tuple[int, Item]]:
-    """Takes the rows that are not older than a text from their ranges, and returns them sorted."""
+    """Removes the rows that are not older than a text from their ranges. Returns them sorted, newest first."""
     taken: list[tuple[str, int, Item]] = []
     for source in sources:
         ready = [item for item in source.rows if source.of.text_of(item) >= read_to]

@@ -1,4 +1,4 @@
-"""Cards of nodes, and whose the shards are, as both lists of the cluster read them."""
+"""Reads the status rows of nodes and the owners of shards, for the lists of nodes and of shards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate_ports.store import Store
 
 
 def read_cards(store: Store, now: int) -> list[NodeStatus]:
-    """Returns the cards of the last day, by name. Blocks; raises StoreUnavailable."""
+    """Returns the status rows of the last day, by name. Blocks; raises StoreUnavailable."""
     items: list[Item] = []
     after: str | None = None
     for _ in range(PAGES_MAX):
@@ -26,7 +26,7 @@ def read_cards(store: Store, now: int) -> list[NodeStatus]:
 
 
 def read_owners(store: Store) -> frozenset[str]:
-    """Returns whom the leases of all shards name; nobody where there is no map yet. Blocks; raises StoreUnavailable."""
+    """Returns the owners in the leases of all shards; empty without a partition map. Blocks; raises StoreUnavailable."""
     stored = store.get([MAP_KEY]).get(MAP_KEY)
     shards: Iterable[int] = () if stored is None else range(map_of(stored).shards)
     leases = [keys.lease(shard) for shard in shards]

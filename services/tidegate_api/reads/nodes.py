@@ -1,4 +1,4 @@
-"""Nodes: their cards, and the orders to drain them."""
+"""Reads the status rows of nodes, and writes drain orders."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store, StoreUnavailable
 
 OWNER_CHARACTERS_MIN: Final = 4
-"""Of the beginning of an owner id: fewer name many."""
+"""Characters of the beginning of an owner id; fewer would match many ids."""
 
 
 class NodeReads:
-    """What nodes say of themselves. Orders are unconditional: the newest word counts, and each process obeys within seconds."""
+    """Reads nodes and writes drain orders. Orders are unconditional writes: the newest counts, and a node obeys within seconds."""
 
     def __init__(self, store: Store, pools: Pools, clock: Clock) -> None:
         self._store = store
@@ -30,37 +30,35 @@ class NodeReads:
         self._clock = clock
 
     async def all(self) -> list[NodeView]:
-        """Returns the processes by name: those that serve, and those of the last day that did not end well."""
+        """Returns nodes by name: nodes that serve, and nodes of the last day that did not end cleanly."""
         cards = await self.cards()
         ordered = await self._ordered(cards)
         absent = await self._absences(cards)
         return [_view(card, card.owner in ordered, absent.get(card.owner)) for card in cards]
 
     async def one(self, name: str) -> NodeView:
-        """Returns the process of this owner id, beginning of one, or name. Raises ApiProblem: 404, or 409 for several."""
+        """Returns the node with this owner id, beginning of an id, or name. Raises ApiProblem: 404; 409 if several match."""
         cards = await self.cards()
         card = self._found(name, cards)
         absent = await self._absences(cards)
         return _view(card, card.owner in await self._ordered([card]), absent.get(card.owner))
 
     async def drain(self, name: str, actor: str | None, reason: str | None, *, force: bool) -> NodeView:
-        """Orders a process to hold nothing.
+        """Orders a node to hand over its shards.
 
         Raises:
-            ApiProblem: 404; 409 for several of the name, for one that says nothing, or when nobody is there to take over.
+            ApiProblem: 404; 409 if several nodes match, the node is silent, or no other node can take over.
         """
         card, now = self._found(name, await self.cards()), self._clock.now_ms()
         if card.is_silent(now):
-            raise ApiProblem(
-                409, f"node {card.node} ({card.owner}) says nothing, so it hears no order; end its process"
-            )
+            raise ApiProblem(409, f"node {card.node} ({card.owner}) is silent and would not obey; end its process")
         order = DrainOrder(at=now, actor=actor, reason=reason)
         key = order.key(card.owner)
         if not force:
             await self._check_others(card)
         await self._write(Put(key, {**to_item(order, key), "expires_at": card.expires_at}))
         if not force:
-            # Once more, with the order written: of two that drain the last two nodes at the same time at least one sees the other.
+            # Checked again after the write: if two requests drain the last two nodes at once, at least one sees the other's order.
             try:
                 await self._check_others(card)
             except ApiProblem:
@@ -69,14 +67,14 @@ class NodeReads:
         return _view(card, True, None)
 
     async def undrain(self, name: str) -> NodeView:
-        """Takes the order back; there need not be one. The same errors."""
+        """Deletes the drain order, if there is one. Raises as `one`."""
         cards = await self.cards()
         card = self._found(name, cards)
         await self._write(Delete(keys.drain_order(card.owner)))
         return _view(card, False, (await self._absences(cards)).get(card.owner))
 
     async def cards(self) -> list[NodeStatus]:
-        """Returns all cards, by name."""
+        """Returns all status rows, by name."""
         return await self._pools.read(lambda: read_cards(self._store, self._clock.now_ms()))
 
     def _found(self, name: str, cards: Iterable[NodeStatus]) -> NodeStatus:
@@ -86,26 +84,24 @@ class NodeReads:
             if card.node == name or (len(name) >= OWNER_CHARACTERS_MIN and card.owner.startswith(name))
         ]
         if len(found) > 1:
-            # A restart leaves the card of a process that was killed: who is meant is the one that lives.
+            # After a kill and a restart both processes have a status row with this name; the running one is meant.
             now = self._clock.now_ms()
             found = [card for card in found if not card.is_silent(now)] or found
         if not found:
-            raise not_found(f"node {name}: there is none; tidegate node list shows what there is")
+            raise not_found(f"node {name}: does not exist; tidegate node list shows the nodes")
         if len(found) > 1:
             ids = ", ".join(card.owner for card in found)
-            raise ApiProblem(409, f"node {name}: there are several; say which by its id: {ids}")
+            raise ApiProblem(409, f"node {name}: matches several nodes; use an id: {ids}")
         return found[0]
 
     async def _check_others(self, card: NodeStatus) -> None:
-        """Raises ApiProblem where nobody would be left who takes what this one gives back."""
+        """Raises ApiProblem if no other node could take over the shards of this node."""
         now = self._clock.now_ms()
         others = [each for each in await self.cards() if each.owner != card.owner and not each.is_silent(now)]
-        # An order counts from when it is given, not from when its node says that it has heard it.
+        # An order counts from its write, not from the time at which its node reports it.
         ordered = await self._ordered(others)
         if not any(each.owner not in ordered and not each.drained for each in others):
-            detail = (
-                "no other node is there to take over, so nothing would fire; start one, or say --force (force=true)"
-            )
+            detail = "no other node can take over, so nothing would fire; start one, or use --force (force=true)"
             raise ApiProblem(409, f"node {card.node}: {detail}")
 
     async def _absences(self, cards: list[NodeStatus]) -> Mapping[str, Absence]:
@@ -120,7 +116,7 @@ class NodeReads:
 
     async def _write(self, action: Put | Delete) -> None:
         if await self._pools.read(lambda: self._store.write([action])):
-            raise StoreUnavailable("the order was not taken")
+            raise StoreUnavailable("the drain order was not written")
 
 
 def _view(card: NodeStatus, ordered: bool, absent: Absence | None) -> NodeView:

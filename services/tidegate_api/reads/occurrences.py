@@ -1,4 +1,4 @@
-"""The ledger: what became of each occurrence, in pages."""
+"""Reads the ledger: outcomes of occurrences, in pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidegate_core.rows.store_operations import Item
 
 
 class OccurrenceReads:
-    """Reads of the ledger."""
+    """Reads the ledger."""
 
     def __init__(self, pools: Pools, cluster: MapReader, ranges: RangeReader) -> None:
         self._pools = pools
@@ -35,7 +35,7 @@ class OccurrenceReads:
         place: Place,
         size: int,
     ) -> Page[OccurrenceView]:
-        """Returns rows with `since` <= nominal < `until`; of one schedule in the order of their nominal instants."""
+        """Returns rows with `since` <= nominal < `until`. The rows of one schedule are ordered by nominal time."""
         cluster = await self._cluster.current()
         shards: Sequence[int] = range(cluster.shards)
         span = Span.of_prefix(f"{keys.LEDGER_PREFIX}{namespace}/", "history")
@@ -58,6 +58,6 @@ class OccurrenceReads:
 
 def _between(prefix: str, since: int | None, until: int | None) -> Span:
     low = prefix if since is None else prefix + instant_text(since)
-    # Sort keys go on after the instant, so its bare text lies just before all of them.
+    # A sort key continues after the instant, so the bare text of the instant sorts before all keys with it.
     high = prefix + (LAST if until is None else instant_text(until))
     return Span(low, high, "history")

@@ -1,4 +1,4 @@
-"""Lists over one shard or over all of them, in pages, with a bounded number of shards read at once."""
+"""Reads lists over one or all shards, in pages, with a bounded number of shards at once."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tidegate_core.rows.store_operations import Item, RangeRead, Table
 from tidegate_ports.store import Store
 
 SHARDS_AT_ONCE = 16
-"""As many as there are threads for reads: 256 empty shards take about a quarter of a second."""
+"""Shards that are read at once, the number of read threads. 256 empty shards take about a quarter of a second."""
 
 SCANNED_OF_SHARD_MAX = 5_000
-"""Rows of one shard that a page looks at: a filter may keep none of them, and whoever asked may have left."""
+"""Rows of one shard that a page reads. A filter may keep none of them, and the client may have gone."""
 SCANNED_MAX = 20_000
-"""Rows after which a page begins no further shards; with those at once it has looked at 100,000 at most."""
+"""Rows after which a page starts no further shards. With the shards that are read at once, a page reads at most 100,000 rows."""
 PAGES_MAX = 50
-"""Pages that a look through everything takes: 250,000 rows or more."""
+"""Most pages of a complete scan: 250,000 rows or more."""
 
 Keep: TypeAlias = Callable[[Item], bool]
 Shape: TypeAlias = Callable[[Item], Item]
-"""What is held of an item that is kept, while others are read: some lists look at 100,000 and show a few."""
+"""Returns the fields of a kept item that stay in memory: some lists read 100,000 items and show a few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class Span:
 
 
 class _Scan(NamedTuple):
-    """What a shard gave.
+    """Rows of one shard.
 
     Attributes:
-        kept: Items, in order.
-        scanned: Rows looked at.
-        stopped_at: Sort key up to which it was looked through, where that is not all of it and not enough was kept.
+        kept: Kept items, in order.
+        scanned: Number of rows that were read.
+        stopped_at: Sort key up to which rows were read, if the scan stopped before the end with too few items; otherwise None.
     """
 
     kept: list[Item]
@@ -66,12 +66,12 @@ def whole(item: Item) -> Item:
 
 
 def outline(*fields: str) -> Shape:
-    """Returns a shape of these fields, where an item has them."""
+    """Returns a shape that keeps these fields, if an item has them."""
     return lambda item: {name: item[name] for name in fields if name in item}
 
 
 class RangeReader:
-    """Reads spans of shards."""
+    """Reads spans of one or several shards."""
 
     def __init__(self, store: Store, pools: Pools) -> None:
         self._store = store
@@ -86,12 +86,12 @@ class RangeReader:
         keep: Keep = everything,
         shape: Shape = whole,
     ) -> tuple[list[tuple[int, Item]], Place | None]:
-        """Returns up to `size` kept items as (shard, item), span after span and shard after shard, and where to go on.
+        """Returns up to `size` kept items as (shard, item), by span and shard, and the place where the list continues.
 
-        Where little is kept, a page ends after so many rows, with few items or none. A shape has at least the sort key.
+        With a narrow filter a page ends after a bounded number of rows and may be short or empty. A shape must keep the sort key.
 
         Raises:
-            InvalidInput: The place is not within the list.
+            InvalidInput: The place belongs to another list.
         """
         found: list[tuple[int, Item]] = []
         _check(place, spans)
@@ -123,7 +123,7 @@ class RangeReader:
         """Returns all kept items of a span, at most `most`.
 
         Raises:
-            ApiProblem: There is too much to look through (400).
+            ApiProblem: The span has too many rows (400).
         """
         found: list[tuple[int, Item]] = []
         place: Place | None = Place()
@@ -133,10 +133,10 @@ class RangeReader:
             found += page
             if place is None or len(found) == most:
                 return found
-        raise ApiProblem(400, "there is too much to look through; name a namespace and a schedule")
+        raise ApiProblem(400, "too many rows to read; name a namespace and a schedule")
 
     async def newest(self, shard: int, span: Span, size: int, keep: Keep, scanned_max: int) -> list[Item]:
-        """Returns up to `size` kept items from the end of the span, newest first, looking at `scanned_max` at most."""
+        """Returns up to `size` kept items from the end of the span, newest first. It reads at most `scanned_max` rows."""
         return await self._pools.read(lambda: self._newest(shard, span, size, keep, scanned_max))
 
     async def _first(self, span: Span, shard: int, after: str | None, size: int, keep: Keep, shape: Shape) -> _Scan:
@@ -185,15 +185,15 @@ def _check(place: Place, spans: Sequence[Span]) -> None:
         span = spans[place.part]
         inside = span.low <= place.after <= span.high
     if not inside:
-        problem = Problem("page_token", "belongs to another list", "repeat the filters of the first page")
+        problem = Problem("page_token", "belongs to another list", "use the same filters as for the first page")
         raise InvalidInput([problem])
 
 
 def _windows(shards: Sequence[int], place: Place, part: int) -> Iterator[Sequence[int]]:
-    """Yields the shards that are still to be read, as many together as are read at once."""
+    """Yields the shards from a place on, in groups that are read at once."""
     left = [shard for shard in shards if shard >= place.shard] if part == place.part else list(shards)
     if part == place.part and place.after is not None:
-        # The page before stopped inside of this one: it may have enough for the whole page.
+        # The previous page stopped within this shard, which may fill the whole page.
         yield left[:1]
         left = left[1:]
     for first in range(0, len(left), SHARDS_AT_ONCE):
@@ -205,7 +205,7 @@ def _after(place: Place, part: int, shard: int) -> str | None:
 
 
 def place_after(spans: Sequence[Span], last: tuple[int, Item]) -> Place:
-    """Returns where a list goes on behind its last item, of which the shard is said and the item has its sort key."""
+    """Returns the place after the last item of a page."""
     shard, item = last
     sort_key = str(item["sk"])
     part = next(number for number, span in enumerate(spans) if span.low <= sort_key <= span.high)

@@ -1,4 +1,4 @@
-"""Runs: open ones from the shards, newest admission first; behind them ended ones from the history, newest end first."""
+"""Reads runs: open runs from the shards, newest admission first; then ended runs from the history, newest end first."""
 
 from __future__ import annotations
 
@@ -30,32 +30,33 @@ from tidegate_core.rows.store_operations import Item, Key
 from tidegate_ports.store import Store
 
 OPEN, ENDED = 0, 1
-"""Parts of the list, as page tokens number them."""
+"""Numbers of the parts of the list, in page tokens."""
 OUTLINE = outline("sk", "id", "admitted_at")
-"""What is held of an open run while the newest are looked for: 80,000 that 16 shards give at once take 50 MB so, and 400 MB with all that
-their runs have."""
+"""Fields of an open run that are kept during the search for the newest. 16 shards may return 80,000 at once: 50 MB as outlines, 400 MB
+as whole runs."""
 OPEN_AT_ONCE = 10_000
-"""Outlines of open runs that are held together: 6 MB."""
+"""Outlines of open runs in memory at once: 6 MB."""
 OUTLINE_OF_END = outline("sk", "id", "namespace", "name", "state")
 OF_OPEN_RUNS: Final = frozenset({RunState.SUBMITTING, RunState.SUBMITTED, RunState.RUNNING, RunState.LOST})
-"""States in which no run ends, so that the history has none of them."""
+"""States of open runs; the history has no runs in them."""
 SHOWN_AT_ONCE = 50
-"""Runs that are read and made ready together: 20 MB where each has the 400 KB that an item may have."""
+"""Runs that are read together: 20 MB if each has the 400 KB that an item may have."""
 SHOWN_CHARACTERS_MAX = 20 * 1_048_576
-"""Of the texts of a page's runs; `SHOWN_AT_ONCE` of them may have that. An answer takes eight times as much while it is written, and a
-thousand runs with all the outputs that one may report would be the end of a pod of 512 MB, start gate and all."""
+"""Characters of the texts of a page's runs; the first `SHOWN_AT_ONCE` runs may have more. Writing an answer needs eight times as much
+memory.
+A thousand runs with the largest outputs would exhaust a pod of 512 MB, and the start gate with it."""
 _POSITION = re.compile(rf"\d{{{keys.INSTANT_DIGITS}}}#{RUN_ID_PATTERN.strip('^$')}", re.ASCII)
-"""Of a run in its part of the list."""
+"""Position of a run in its part of the list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which runs are asked for.
+    """Filters of a list of runs.
 
     Attributes:
-        states: As they are shown; none: any.
-        since: Only what ended at this instant or later, or is open.
-        until: Only what ended before this instant.
+        states: States in views; empty means any.
+        since: Earliest end; open runs also pass.
+        until: Time before which a run must have ended.
     """
 
     namespace: str | None = None
@@ -66,25 +67,25 @@ class Wanted:
 
     @property
     def may_be_open(self) -> bool:
-        """Whether the row of a run that its owner has not dealt with may be shown so: success counts from its report."""
+        """Whether the row of an open run can match. A reported success is shown as `succeeded` before the owner has processed it."""
         return not self.states or bool(self.states & (OF_OPEN_RUNS | {RunState.SUCCEEDED}))
 
     @property
     def ends(self) -> list[bool]:
-        """Returns which parts of the history have such runs: those that succeeded, and the others."""
+        """Parts of the history to read: True for succeeded runs, False for the others."""
         ended = self.states - OF_OPEN_RUNS if self.states else frozenset(RunState)
         return [each for each in (True, False) if any((state == RunState.SUCCEEDED) == each for state in ended)]
 
     def is_of(self, item: Item) -> bool:
-        """Whether an item is of such a schedule."""
+        """Whether the item's schedule matches."""
         return self.namespace in (None, item["namespace"]) and self.schedule in (None, item["name"])
 
     def has_end(self, item: Item) -> bool:
-        """Whether an ended run, of which the range has the times, is asked for."""
+        """Whether an ended run matches; the range already selects the times."""
         return self.is_of(item) and (not self.states or item["state"] in self.states)
 
     def has(self, run: Run) -> bool:
-        """Whether an open run is asked for, as it is shown."""
+        """Whether an open run matches, in the state that views show."""
         shown = as_concluded(run)
         if self.states and shown.state not in self.states:
             return False
@@ -94,7 +95,7 @@ class Wanted:
 
 
 class RunReads:
-    """Reads of runs."""
+    """Reads runs."""
 
     def __init__(self, store: Store, pools: Pools, cluster: MapReader, ranges: RangeReader) -> None:
         self._store = store
@@ -104,32 +105,30 @@ class RunReads:
         self._newest = NewestReader(store, pools)
 
     async def one(self, run_id: str) -> RunView:
-        """Raises ApiProblem (404), InvalidInput (no such shard)."""
+        """Returns a run. Raises ApiProblem (404), InvalidInput (no such shard)."""
         shard = run_shard(run_id, (await self._cluster.current()).shards)
         item = await self._pools.read(lambda: self._one(shard, run_id))
         if item is None:
-            raise not_found(
-                f"run {run_id}: there is none; ended runs are kept 30 days, and a job that waits is no run yet"
-            )
+            raise not_found(f"run {run_id}: does not exist; ended runs are kept 30 days, and a waiting job has no run")
         return run_view(from_item(Run, item))
 
     def _one(self, shard: int, run_id: str) -> Item | None:
-        # One after the other, as a run moves: a batch is no snapshot, and may miss one that ends in between in both.
+        # Two reads in this order, because an ending run moves to the history. A batch is no snapshot and could miss it in both places.
         key = keys.run(shard, run_id)
         item = self._store.get([key]).get(key)
         return item if item is not None else ended_run(self._store, shard, run_id)
 
     async def page(self, wanted: Wanted, place: Place, size: int) -> Page[RunView]:
-        """Returns open runs, the newest admission first; then ended ones, the newest end first.
+        """Returns open runs, newest admission first; then ended runs, newest end first.
 
         Raises:
-            ApiProblem: There are too many open runs to look through (400).
-            InvalidInput: The place is not within the list.
+            ApiProblem: There are too many open runs (400).
+            InvalidInput: The place belongs to another list.
         """
         _check(place)
         cluster = await self._cluster.current()
-        # One after the other, as a run moves: read at the same time, one that ends in between may be missed in both. So it is in both
-        # at most.
+        # Open runs are read before ended ones, because an ending run moves to the history. Read concurrently, it could be missed in both
+        # lists; in this order it is in both at worst.
         of_open: list[Item] = []
         if place.part == OPEN and wanted.may_be_open:
             of_open = await self._open(cluster, wanted, place.after, size + 1)
@@ -144,19 +143,19 @@ class RunReads:
             ranges = _ranges(cluster, wanted, before)
             ended = await self._newest.page(ranges, size - len(of_open), wanted.has_end, OUTLINE_OF_END)
             for shard, item in ended.rows:
-                # A run that ended in between is in both lists, and its end is newer.
+                # A run that ended between the reads is in both lists; the ended one is newer.
                 chosen.pop(str(item["id"]), None)
                 key, text = _key_and_position(shard, item)
                 chosen[str(item["id"])], places[str(item["id"])] = key, Place(ENDED, after=text)
             following = None if ended.before is None else Place(ENDED, after=ended.before)
-        # On a thread: of 60 schedules with 500 ended runs each it took 3 s, in which no program could start.
+        # On a thread: for 60 schedules with 500 ended runs each it took 3 s, and would delay starts of programs.
         views, cut_at = await self._pools.read(partial(self._views, chosen, wanted))
         if cut_at is not None:
             following = places[cut_at]
         return Page(items=views, next_page_token="" if following is None else following.text())
 
     async def _open(self, cluster: ClusterMap, wanted: Wanted, before: str | None, most: int) -> list[Item]:
-        """Returns outlines of the newest open runs by admission. They are looked through whole: they lie by their ids."""
+        """Returns outlines of the newest open runs by admission. All open runs are read, because they are stored by id."""
         shards = _shards(cluster, wanted)
         is_plain = not wanted.states and wanted.since is None and wanted.until is None
 
@@ -175,14 +174,14 @@ class RunReads:
             newest = nlargest(most, [*newest, *(item for _, item in found)], key=_position)
             if place is None:
                 return newest
-        raise ApiProblem(400, "there are too many open runs to look through; name a schedule, or states of ended runs")
+        raise ApiProblem(400, "too many open runs to read; name a schedule, or states of ended runs")
 
     def _views(self, chosen: Mapping[str, Key | None], wanted: Wanted) -> tuple[list[RunView], str | None]:
-        """Returns the runs with all that is kept of them, and the last one's id where not all of them fit on a page. Blocking.
+        """Returns the whole runs, and the id of the last one if not all fit on a page. Blocking.
 
         Args:
-            chosen: Keys of ended runs by the runs' ids; None for an open one.
-            wanted: What an open one has to be still.
+            chosen: Keys of ended runs by run id; None for an open run.
+            wanted: Filters that an open run must still match.
         """
         views: list[RunView] = []
         ids, taken = list(chosen), 0
@@ -201,7 +200,7 @@ class RunReads:
             {keys.run(keys.shard_of_run(each), each): each for each, key in chosen.items() if key is None}
         )
         ended = self._found({key: each for each, key in chosen.items() if key is not None})
-        # Behind it, as a run moves.
+        # Read after the open runs, because an ending run moves to the history.
         moved = [each for each, key in chosen.items() if key is None and each not in still_open]
         since = {each: ended_run(self._store, keys.shard_of_run(each), each) for each in moved}
         return {
@@ -218,14 +217,14 @@ class RunReads:
 def _check(place: Place) -> None:
     fits = place.part in (OPEN, ENDED) and (place.after is None or _POSITION.fullmatch(place.after))
     if not fits:
-        problem = Problem("page_token", "belongs to another list", "repeat the filters of the first page")
+        problem = Problem("page_token", "belongs to another list", "use the same filters as for the first page")
         raise InvalidInput([problem])
 
 
 def _ranges(cluster: ClusterMap, wanted: Wanted, before: str | None) -> list[SortedRange]:
     since = "" if wanted.since is None else keys.instant_text(max(0, wanted.since))
     until = None if wanted.until is None else keys.instant_text(max(0, wanted.until))
-    # Positions go on after the instant, so its bare text lies just before all of them.
+    # A position continues after the instant, so the bare text of the instant sorts before all positions with it.
     end = min((each for each in (before, until) if each is not None), default=None)
     found: list[SortedRange] = []
     for succeeded in wanted.ends:
@@ -243,14 +242,14 @@ def _shards(cluster: ClusterMap, wanted: Wanted) -> Sequence[int]:
 
 
 def _position(item: Item) -> str:
-    """Returns where an open run stands in its part of the list."""
+    """Returns the position of an open run in its part of the list."""
     admitted_at = item["admitted_at"]
     assert isinstance(admitted_at, int)
     return keys.moment_text(admitted_at, str(item["id"]))
 
 
 def _key_and_position(shard: int, item: Item) -> tuple[Key, str]:
-    """Returns the key of an ended run, and where it stands in its part of the list; both are told by its sort key, or by that of its end."""
+    """Returns the key of an ended run, and its position in its part of the list. Both come from its sort key, or from its end's."""
     _, ended_at, run_id = str(item["sk"]).rsplit("#", 2)
     succeeded = item["state"] == RunState.SUCCEEDED
     key = keys.ended_run(shard, str(item["namespace"]), str(item["name"]), succeeded, int(ended_at), run_id)

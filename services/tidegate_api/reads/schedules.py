@@ -1,4 +1,4 @@
-"""Schedules: state, definition and coming instants."""
+"""Reads schedules: state, definition and next nominal times; and computes dry runs of an apply."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ from tidegate_core.writes.message_delivery import progress_of
 from tidegate_ports.store import Store
 
 Check: TypeAlias = Callable[[bool, CatchUp], Awaitable[tuple[Problem, ...]]]
-"""Finds what is wrong with a definition; is told whether its trigger stays as it was taken, and what is made of its past instants."""
+"""Returns the problems of a definition. Arguments: whether its trigger is unchanged, and the catch-up of its past instants."""
 
 DEFINITIONS_AT_ONCE = 32
-"""Read together: 2 MB where each has the 64 KiB that one may have."""
+"""Definitions that are read together: 2 MB if each has the largest size of 64 KiB."""
 PAGE_CHARACTERS_MAX = 2 * 1_048_576
 """A page ends when its definitions have this many characters; the last batch of `DEFINITIONS_AT_ONCE` may exceed it.
 
@@ -61,14 +61,14 @@ SHOWN_SEPARATELY = frozenset({"kind", "namespace", "name"})
 
 
 def prefix_of(namespace: str | None, name: str | None = None) -> str:
-    """Returns how sort keys of a namespace's (or one schedule's) items go on after their kind."""
+    """Returns the part of a sort key after its kind, for the items of a namespace or of one schedule."""
     if namespace is None:
         return ""
     return f"{namespace}/" if name is None else f"{namespace}/{name}"
 
 
 class ScheduleReads:
-    """Reads of schedules."""
+    """Reads schedules."""
 
     def __init__(self, store: Store, pools: Pools, cluster: MapReader, ranges: RangeReader) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class ScheduleReads:
     async def page(
         self, namespace: str | None, place: Place, size: int, now: int, keep: Keep | None = None
     ) -> Page[ScheduleView]:
-        """Those that there are, or of them those that are to be kept; fewer than asked for where their definitions are large."""
+        """Returns the kept schedules, by default all that are not deleted. A page with large definitions has fewer than `size`."""
         cluster = await self._cluster.current()
         span = Span.of_prefix(f"{keys.STATE_PREFIX}{prefix_of(namespace)}")
         found, after = await self._ranges.listed(range(cluster.shards), [span], place, size, keep or is_alive)
@@ -96,7 +96,7 @@ class ScheduleReads:
         return Page(items=views, next_page_token="" if after is None else after.text())
 
     async def _views(self, found: Sequence[tuple[int, Item]], now: int) -> tuple[list[ScheduleView], int]:
-        """Returns them with their definitions, and how many characters these have."""
+        """Returns the views with definitions, and the number of characters of the definitions."""
         states = [(shard, from_item(ScheduleState, item)) for shard, item in found]
         definitions = await self.definitions((shard, s.namespace, s.name, s.version) for shard, s in states)
 
@@ -105,32 +105,32 @@ class ScheduleReads:
                 schedule_view(state, definitions.get(_definition_key(shard, state)), now) for shard, state in states
             ]
 
-        # On a thread: definitions are parsed, and instants searched for, in which time programs could not start.
+        # On a thread: parsing definitions and searching instants would delay starts of programs.
         return await self._pools.read(views), sum(len(each.spec) for each in definitions.values())
 
     async def one(self, namespace: str, name: str, now: int) -> ScheduleView:
-        """Raises ApiProblem (404)."""
+        """Returns a schedule. Raises ApiProblem (404)."""
         shard = await self.shard_of(namespace, name)
         state = await self._state(shard, namespace, name)
         if state is None or state.status == "deleted":
-            raise not_found(f"schedule {namespace}/{name}: there is none; tidegate schedule list shows what there is")
+            raise not_found(f"schedule {namespace}/{name}: does not exist; tidegate schedule list shows the schedules")
         key = _definition_key(shard, state)
         found = await self.definitions([(shard, namespace, name, state.version)])
         return await self._pools.read(lambda: schedule_view(state, found.get(key), now))
 
     async def try_apply(self, request: ScheduleApply, now: int, check: Check, conflict: int = 409) -> DryRun:
-        """Returns what the request would do now, by the very functions that decide it.
+        """Returns the effect that the request would have now, computed by the functions that decide a real apply.
 
         Args:
-            request: What would be asked for.
-            now: The present.
-            check: Finds what is wrong with a definition that changes something (an unchanged one may have run its course).
-                Its instants are searched for only when that is nothing.
-            conflict: Status where another version is expected.
+            request: The request.
+            now: Present time.
+            check: Returns the problems of a changed definition; an unchanged one may be past its end. Instants are only searched
+                if there are no problems.
+            conflict: HTTP status for a version conflict.
 
         Raises:
-            ApiProblem: Another version is expected.
-            InvalidInput: The update cannot be done in this way, or the check has found something.
+            ApiProblem: The schedule has another version than expected.
+            InvalidInput: This update is impossible, or the check found problems.
         """
         spec = request.spec
         shard = await self.shard_of(spec.namespace, spec.name)
@@ -156,7 +156,7 @@ class ScheduleReads:
             made = before if before is None or unchanged else self._with_sent(shard, before)
             return applied_spec(made, spec, FIRST_POSITION, None, None, now, how)
 
-        # Its instants are searched for: on a thread, as programs could not start meanwhile.
+        # On a thread: searching instants would delay starts of programs.
         applied = await self._pools.read(would_be)
         would = "unchanged" if unchanged else "replace" if exists else "create"
         return DryRun.model_validate(
@@ -172,8 +172,9 @@ class ScheduleReads:
         )
 
     def _with_sent(self, shard: int, before: ScheduleState) -> ScheduleState:
-        """Returns the state with what a schedule that sends messages has sent, which an update does not make again. Its owner knows more: it
-        may have sent what no checkpoint has told of yet.
+        """Returns the state of a schedule with a message target, including its delivered messages, which an update does not create again.
+
+        The owner knows more: it may have delivered messages since the last checkpoint.
         """
         where, progress = keys.recurring_of(shard, before.namespace, before.name), keys.progress(shard)
         found = self._store.get([*where, progress])
@@ -187,11 +188,11 @@ class ScheduleReads:
                 FireSeries(record.namespace, record.name, span).made_through(position) or 0 for record, span in spans
             ]
         except ValidationError:
-            return before  # Of a newer release: its owner can read it.
+            return before  # A newer release wrote it; only its owner can read it.
         return replace(before, fired_through=max([before.fired_through, *sent]))
 
     async def definitions(self, wanted: Iterable[tuple[int, str, str, int]]) -> dict[Key, Definition]:
-        """Returns definitions of (shard, namespace, name, version) by key; absent ones are left out."""
+        """Returns the definitions of (shard, namespace, name, version), by key; missing ones are left out."""
         keys_wanted = [keys.definition(*each) for each in wanted]
         if not keys_wanted:
             return {}
@@ -199,7 +200,7 @@ class ScheduleReads:
         return {key: from_item(Definition, item) for key, item in found.items()}
 
     async def specs(self, refs: Sequence[str]) -> dict[str, ScheduleSpec]:
-        """Returns the definitions in force of each `<ns>/<name>`; of what is not there, or cannot be read, none. Two reads, however many."""
+        """Returns the present definitions by `<ns>/<name>`, in two reads. Missing and unreadable ones are left out."""
         if not refs:
             return {}
         names = {ref: tuple(ref.split("/", 1)) for ref in refs}
@@ -215,7 +216,7 @@ class ScheduleReads:
         return {ref: spec for ref, spec in read.items() if spec is not None}
 
     async def minimum_period_of(self, namespace: str, name: str) -> int | None:
-        """Returns the shortest period (ms) that the present owner of the schedule's shard takes, None where none has said."""
+        """Returns the shortest allowed period in ms, as reported by the present owner of the schedule's shard; None if unknown."""
         lease = keys.lease(await self.shard_of(namespace, name))
 
         def read() -> Value:
@@ -223,11 +224,11 @@ class ScheduleReads:
             node = keys.node(str(owner))
             return None if owner is None else self._store.get([node]).get(node, {}).get(MINIMUM_PERIOD)
 
-        told = await self._pools.read(read)
-        return told if isinstance(told, int) else None
+        reported = await self._pools.read(read)
+        return reported if isinstance(reported, int) else None
 
     async def versions(self, names: Sequence[tuple[str, str]]) -> list[int]:
-        """Returns the version of each (namespace, name), 0 where there is no such schedule."""
+        """Returns the version of each (namespace, name); 0 if the schedule does not exist."""
         wanted = [keys.schedule_state(await self.shard_of(*each), *each) for each in names]
         found = await self._pools.read(lambda: self._store.get(wanted))
         items = [found.get(key) for key in wanted]
@@ -252,7 +253,7 @@ def is_alive(item: Item) -> bool:
 
 
 def suspended_within(begin: int | None, end: int | None) -> Keep:
-    """Keeps what somebody suspended at `begin` <= instant < `end`; what began suspended nobody did."""
+    """Keeps schedules that a request suspended at `begin` <= instant < `end`; not schedules that were created suspended."""
 
     def keep(item: Item) -> bool:
         if item.get("status") != "suspended":
@@ -265,9 +266,9 @@ def suspended_within(begin: int | None, end: int | None) -> Keep:
 
 
 def _changed(spec: ScheduleSpec, how: OnUpdate, before: ScheduleState, former: Definition | None) -> list[str]:
-    """Returns the names of the fields in which a definition differs from the one in force. Raises InvalidInput: it cannot be updated so."""
+    """Returns the names of the fields that differ from the present definition. Raises InvalidInput if this update is impossible."""
     known = None if former is None else spec_or_none(former.spec)
-    # Of one that cannot be read here its owner alone can say what an update may keep.
+    # If the present definition is unreadable here, only the owner can check the update.
     if known is not None or former is None:
         problems = update_problems(how, spec, known, status_after(before, spec))
         if problems:

@@ -1,4 +1,4 @@
-"""Shards: who has them, how far they are, and what of them stands still."""
+"""Reads shards: owner, progress, and stuck parts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 
 COUNTED_MAX: Final = 10_000
-"""Rows of a kind that are counted: ten pages; who has more of them wants to know that, and not how many."""
+"""Most rows of a kind that are counted: ten pages. Beyond it the exact number does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """What all shards are shown with."""
+    """Rows that the views of all shards are built from."""
 
     map: ClusterMap
     items: Mapping[Key, Item]
@@ -43,7 +43,7 @@ class _Cluster:
 
 
 class ShardReads:
-    """Reads of shards, consistent item by item; between two of them a shard may move."""
+    """Reads shards. Each item is read consistently, but a shard may move between two reads."""
 
     def __init__(self, store: Store, pools: Pools, bus: Bus, topics: TopicNames, clock: Clock) -> None:
         self._store = store
@@ -60,10 +60,10 @@ class ShardReads:
         return [view for view in views if node is None or node in (view.owner, view.node)]
 
     async def one(self, shard: int, most: int) -> ShardDetail:
-        """Returns a shard with so many limits of its schedules, at most. Raises ApiProblem: 404, 503."""
+        """Returns a shard with at most `most` limits of its schedules. Raises ApiProblem: 404, 503."""
         stored = await self._map()
         if not 0 <= shard < stored.shards:
-            raise not_found(f"shard {shard}: there is none; they are 0 to {stored.shards - 1}")
+            raise not_found(f"shard {shard}: does not exist; the shards are 0 to {stored.shards - 1}")
         cluster = await self._look(stored, [shard])
         view = _view(shard, cluster)
         progress = cluster.items.get(keys.progress(shard))
@@ -77,7 +77,7 @@ class ShardReads:
     async def _map(self) -> ClusterMap:
         item = (await self._pools.read(lambda: self._store.get([MAP_KEY]))).get(MAP_KEY)
         if item is None:
-            raise unavailable("the cluster has no map yet; run tidegate init")
+            raise unavailable("the cluster has no partition map; run tidegate init")
         return map_of(item)
 
     async def _look(self, stored: ClusterMap, shards: Sequence[int]) -> _Cluster:
@@ -91,7 +91,7 @@ class ShardReads:
         return _Cluster(stored, items, cards, behind, self._clock.now_ms())
 
     async def _behind(self, stored: ClusterMap) -> dict[str, dict[int, int]]:
-        """Records that are still to be read, by topic and ownership topic partition; nothing of a topic while the broker is silent."""
+        """Returns the number of unread records by topic and ownership topic partition; empty while the broker does not answer."""
         described = await self._bus.topics.describe([self._topics.requests, self._topics.events])
         if isinstance(described, Unavailable):
             return {}
@@ -99,7 +99,7 @@ class ShardReads:
         return {name: counts for name, counts in found.items() if counts is not None}
 
     async def _behind_in(self, topic: Topic, stored: ClusterMap) -> dict[int, int] | None:
-        """None where the broker does not say where the topic ends: nobody knows then, which is not nothing."""
+        """Returns the number of unread records of a topic; None if the broker does not return its end."""
         ends = await self._bus.topics.end_offsets(topic.name)
         if not isinstance(ends, EndOffsets):
             return None
@@ -145,7 +145,7 @@ class ShardReads:
         return min(count, COUNTED_MAX)
 
     def _limits(self, shard: int) -> list[LimitView]:
-        """Returns up to 10,000 limits whose permits are out."""
+        """Returns up to 10,000 limits with permits in use."""
         found, after = list[LimitView](), None
         while len(found) < COUNTED_MAX:
             page = self._store.query(
@@ -190,11 +190,11 @@ def _of_topic(behind: Mapping[str, Mapping[int, int]], ending: str, holder: int)
 
 
 def _broken(signs: watchdog.ShardSigns, cluster: _Cluster) -> list[Broken]:
-    """What this process sees, and what living nodes say on their cards."""
+    """Returns the stuck parts that this process finds, and the ones that running nodes report in their status rows."""
     found = {each.kind: each for each in watchdog.broken_promises(signs, cluster.now)}
     for card in cluster.cards:
-        told = [] if card.is_silent(cluster.now) else [watchdog.Broken.parse(text) for text in card.findings]
-        found |= {each.kind: each for each in told if each is not None and each.shard == signs.shard}
+        reported = [] if card.is_silent(cluster.now) else [watchdog.Broken.parse(text) for text in card.findings]
+        found |= {each.kind: each for each in reported if each is not None and each.shard == signs.shard}
     return [
         Broken(promise=each.kind, since=as_datetime(each.since), meaning=watchdog.meaning(each.kind))
         for each in found.values()

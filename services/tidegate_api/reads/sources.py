@@ -1,4 +1,4 @@
-"""Sources: all lie in one item."""
+"""Reads event sources; all are in one item."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tidegate_ports.store import Store
 
 
 class SourceReads:
-    """Reads of sources, consistent with the receipts."""
+    """Reads event sources, consistent with the receipts."""
 
     def __init__(self, store: Store, pools: Pools) -> None:
         self._store = store
         self._pools = pools
 
     async def all(self, namespace: str | None) -> list[SourceView]:
-        """Returns those of a namespace, or of all, by name; at most 64."""
+        """Returns the sources of a namespace, or all, by name; at most 64."""
         present = await self._present()
         there = [each for each in present.entries if each.is_there and namespace in (None, each.namespace)]
         return [_view(each) for each in sorted(there, key=lambda each: (each.namespace, each.name))]
 
     async def one(self, namespace: str, name: str) -> SourceView:
-        """Raises ApiProblem (404)."""
+        """Returns a source. Raises ApiProblem (404)."""
         found = (await self._present()).find(namespace, name)
         if found is None or not found.is_there:
-            raise not_found(f"source {namespace}/{name}: there is none; tidegate source list shows what there is")
+            raise not_found(f"source {namespace}/{name}: does not exist; tidegate source list shows the sources")
         return _view(found)
 
     async def _present(self) -> Sources:

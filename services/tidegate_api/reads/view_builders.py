@@ -1,4 +1,4 @@
-"""From stored records to the API's documents. Pure."""
+"""Builds the API's documents from stored records. Pure functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE
 
 SEEN_BY_LAUNCHER = frozenset({"no_report", "cancelled"})
-"""Reasons of ends whose exit code is no number that the program chose and reported."""
+"""Reasons of an end that the launcher saw; then the program did not report the exit code."""
 SIGNAL_BASE = 128
 
 
@@ -79,14 +79,14 @@ def _suspension(state: ScheduleState) -> Suspension | None:
 
 
 def job_view(job: Job, run: Run | None = None, unmet: str | None = None) -> JobView:
-    """The job, and once it was admitted its run: past the start gate nothing is pending any more.
+    """Returns the view of a job. Once its run has passed the start gate, the job is `launched`.
 
     Args:
         job: The job.
-        run: Of one that was admitted.
-        unmet: What it waits for, where more is known than its row says.
+        run: Run of an admitted job.
+        unmet: Blockers of the job, if they are newer than its row.
     """
-    told = unmet or job.unmet
+    blockers = unmet or job.unmet
     run_state = None if run is None else as_concluded(run).state
     launched = run is not None and not RunState(run.state).is_before_gate
     return JobView(
@@ -101,13 +101,13 @@ def job_view(job: Job, run: Run | None = None, unmet: str | None = None) -> JobV
         satisfied_at=moment(job.satisfied_at),
         deadline=moment(job.deadline),
         correlation=job.correlation or None,
-        unmet=None if told is None else _unmet(told),
+        unmet=None if blockers is None else _unmet(blockers),
         forced=None if job.forced is None else _unmet(job.forced),
     )
 
 
 def gathering_view(evidence: Evidence, definition: Definition | None) -> JobView:
-    """The job that evidence will become; its trigger's own words say what is missing."""
+    """Returns the view of a job that gathers evidence, with the missing evidence in the trigger's words."""
     missing = None
     if definition is not None and (spec := spec_or_none(definition.spec)) is not None:
         assert isinstance(spec.trigger, EventTrigger)
@@ -157,22 +157,23 @@ def _waits_for_an_attempt(run: Run) -> bool:
 
 
 def _setback(run: Run) -> dict[str, Any] | None:
-    """Returns why the last submission of a run that has not passed the gate since came to nothing; of an ended one its own end says it."""
+    """Returns the reason of the last failed submission, for a run before the start gate; otherwise None."""
     setback = last_setback(run)
     return {**setback, "at": moment(setback["at"])} if setback is not None and run.state in BEFORE_GATE else None
 
 
 def _failure(run: Run) -> dict[str, Any] | None:
-    """Returns how the attempt before the present one ended."""
+    """Returns the end of the previous attempt, or None."""
     failure = _object(run.failure)
     return {**failure, "ended_at": moment(failure["ended_at"])} if failure else None
 
 
 def as_concluded(run: Run) -> Run:
-    """Returns the run as far as its owner has dealt with it.
+    """Returns the run in the state that its owner has processed.
 
-    Success is the end as soon as it was reported. On any other end an attempt may follow, which its owner decides, in a moment
-    or after a take-over: whoever was told of it before would take it for the run's end. One that was lost has answered by its report.
+    A reported success counts as the end at once. After another end the owner may decide on another attempt, a moment later or after a
+    take-over. So that end is hidden until then; otherwise a client would treat it as the end of the run. A lost run that reported is not
+    lost.
     """
     is_lost = run.state == RunState.LOST
     if run.ended_at is None or run.outcome is None or (RunState(run.state).is_ended and not is_lost):
@@ -210,7 +211,7 @@ def why_view(explanation: Explanation) -> WhyView:
 
 
 def _shared(record: Run | LedgerRow) -> dict[str, Any]:
-    """Returns what a run and its row in the ledger both say."""
+    """Returns the fields that a run and its ledger row share."""
     return {
         "namespace": record.namespace,
         "schedule": record.name,
@@ -232,7 +233,7 @@ def _shared(record: Run | LedgerRow) -> dict[str, Any]:
 
 
 def _signal(run: Run) -> str | None:
-    """The signal behind an exit code of 128 + n, where the launcher saw the end and not the program's wrapper."""
+    """Returns the signal of an exit code 128 + n, if the launcher saw the end and not the program's wrapper."""
     if run.reason not in SEEN_BY_LAUNCHER or run.exit_code is None:
         return None
     try:

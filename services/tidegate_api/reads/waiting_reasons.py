@@ -1,4 +1,4 @@
-"""Reads what the waiting jobs of a page wait for: a few rows of their schedules, and one page of open jobs for each of their shards."""
+"""Reads the blockers of the waiting jobs of a page: some rows of their schedules, and one page of open jobs for each shard."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from tidegate_core.shard.schedule_state import version_of
 from tidegate_ports.store import Store
 
 JOBS_OF_SHARD_MAX: Final = 1_000
-"""Open jobs of a shard in which those before a job are looked for; of more the list says `at least`."""
+"""Open jobs of a shard among which the jobs before a job are counted; if there are more, the text says `at least`."""
 
 
 def unmet_of(store: Store, cluster: ClusterMap, found: Sequence[tuple[int, Item]], now: Instant) -> Mapping[str, str]:
-    """Returns what each of the jobs waits for, in the form of `Job.unmet`, by id. Blocks for its reads.
+    """Returns the blockers of each job, in the form of `Job.unmet`, by id. It blocks for its reads.
 
     Args:
-        store: Holds them.
-        cluster: As this process knows it.
-        found: Items of jobs with their shards; those that do not wait for constraints are left out.
-        now: The present.
+        store: Store of the jobs.
+        cluster: Partition map that this process knows.
+        found: Items of jobs with their shards; jobs that do not wait for constraints are ignored.
+        now: Present time.
     """
     waiting = [
         (shard, from_item(Job, item)) for shard, item in found if item.get("state") == JobState.PENDING_CONSTRAINT
@@ -47,7 +47,7 @@ def unmet_of(store: Store, cluster: ClusterMap, found: Sequence[tuple[int, Item]
     controls = rows.get(keys.SUSPENSIONS_KEY)
     signs = {shard: last_sign_of(store, rows.get(key), cluster, shard) for shard, key in leases.items()}
     jobs = _jobs(store, {shard for shard, job in waiting if job.unmet is None})
-    told: dict[str, str] = {}
+    blockers: dict[str, str] = {}
     for (shard, ref), of_schedule in _by_schedule(waiting).items():
         state = rows.get(states[shard, ref])
         if state is None:
@@ -61,12 +61,12 @@ def unmet_of(store: Store, cluster: ClusterMap, found: Sequence[tuple[int, Item]
             definitions=(),
             controls=NO_SUSPENSIONS if controls is None else from_item(StoredSuspensions, controls).controls,
             last_sign=signs[shard],
-            # Those of the page as well: the shard may have more open jobs than were read.
+            # Includes the jobs of the page, because the shard may have more open jobs than were read.
             jobs=tuple({job.id: job for job in (*read.get(ref, ()), *of_schedule)}.values()),
         )
         line = in_line(_with_definitions(store, facts))
-        told |= {job.id: waits_for(facts, job, line, has_all=has_all) for job in of_schedule}
-    return told
+        blockers |= {job.id: waits_for(facts, job, line, has_all=has_all) for job in of_schedule}
+    return blockers
 
 
 def _by_schedule(waiting: Sequence[tuple[int, Job]]) -> Mapping[tuple[int, str], Sequence[Job]]:
@@ -77,7 +77,7 @@ def _by_schedule(waiting: Sequence[tuple[int, Job]]) -> Mapping[tuple[int, str],
 
 
 def _with_definitions(store: Store, facts: Facts) -> Facts:
-    """Returns the facts with the definitions of its jobs where these have several: their priorities order the jobs."""
+    """Returns the facts with definitions if the jobs have several versions, because priorities of the definitions order the jobs."""
     versions = {version_of(facts.state, job.version) for job in facts.jobs}
     if len(versions) == 1:
         return facts
@@ -86,7 +86,7 @@ def _with_definitions(store: Store, facts: Facts) -> Facts:
 
 
 def _jobs(store: Store, shards: set[int]) -> dict[int, tuple[Mapping[str, Sequence[Job]], bool]]:
-    """Returns the open jobs of each shard by schedule, as far as one page has them, and whether that is all of them."""
+    """Returns one page of open jobs of each shard, by schedule, and whether it has all of them."""
     found: dict[int, tuple[Mapping[str, Sequence[Job]], bool]] = {}
     for shard in sorted(shards):
         wanted = RangeRead(keys.shard_pk(shard), keys.JOB_PREFIX, keys.JOB_PREFIX + keys.LAST, limit=JOBS_OF_SHARD_MAX)

@@ -1,4 +1,4 @@
-"""`why`: reads what an explanation is made from, and has the core explain."""
+"""Explanations for `why`: reads the facts, and the core explains them."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 
 MOVES_MAX: Final = 10
-"""Times that a job is read anew: evidence, job, run and its end are four."""
+"""Most attempts to read a job that changes its form. It has four: evidence, job, run, ended run."""
 
 
 class WhyReads:
-    """Explanations. Each takes one thread for its reads, which follow from each other."""
+    """Explains schedules, jobs and runs. Each explanation uses one thread, because its reads depend on each other."""
 
     def __init__(self, store: Store, pools: Pools, cluster: MapReader, clock: Clock) -> None:
         self._store = store
@@ -60,24 +60,24 @@ class WhyReads:
         self._clock = clock
 
     async def schedule(self, namespace: str, name: str, at: str | None) -> WhyView:
-        """Raises ApiProblem (404; 503, its definition cannot be read here), InvalidInput (`at` names no instant)."""
+        """Explains a schedule, or its instant `at`. Raises ApiProblem (404; 503 for an unreadable definition), InvalidInput (`at`)."""
         cluster, now = await self._cluster.current(), self._clock.now_ms()
         explanation = await self._explained(
             f"schedule {namespace}/{name}", lambda: explain_schedule(self._store, cluster, namespace, name, at, now)
         )
         if explanation is None:
-            raise not_found(f"schedule {namespace}/{name}: there is none; tidegate schedule list shows what there is")
+            raise not_found(f"schedule {namespace}/{name}: does not exist; tidegate schedule list shows the schedules")
         return why_view(explanation)
 
     async def job(self, job_id: str) -> WhyView:
-        """Raises ApiProblem (404; 503 as above), InvalidInput (no such shard)."""
+        """Explains a job or its run. Raises ApiProblem (404; 503 for an unreadable definition), InvalidInput (no such shard)."""
         cluster, now = await self._cluster.current(), self._clock.now_ms()
         shard = run_shard(job_id, cluster.shards, "job_id")
         explanation = await self._explained(
             f"job {job_id}", lambda: explain_job(self._store, cluster, shard, job_id, now)
         )
         if explanation is None:
-            looked = "open jobs, ended runs, and entries of the ledger, which are kept 90 days"
+            looked = "open jobs, ended runs, and ledger rows of the last 90 days"
             way_out = "tidegate why NAMESPACE/NAME --at TIME explains an instant of a schedule"
             raise not_found(f"job {job_id}: not found among {looked}; {way_out}")
         return why_view(explanation)
@@ -88,14 +88,14 @@ class WhyReads:
         except ValidationError as refusal:
             if not is_of_definition(refusal):
                 raise
-            # While an upgrade is under way another API process may be able to.
+            # During an upgrade an API process of the newer release can read it.
             raise unavailable(f"{subject}: {unreadable(refusal)}") from refusal
 
 
 def explain_schedule(
     store: Store, cluster: ClusterMap, namespace: str, name: str, at: str | None, now: Instant
 ) -> Explanation | None:
-    """Returns None when there never was such a schedule. Raises InvalidInput: `at` names no instant."""
+    """Returns the explanation; None if the schedule never existed. Raises InvalidInput if `at` is no instant."""
     facts = facts_of(store, cluster, namespace, name, now)
     if facts is None:
         return None
@@ -111,7 +111,7 @@ def explain_schedule(
 
 
 def explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now: Instant) -> Explanation | None:
-    """Returns None when nothing was found of the job."""
+    """Returns the explanation; None if no row of the job exists."""
     for _ in range(MOVES_MAX):
         try:
             return _explain_job(store, cluster, shard, job_id, now)
@@ -121,7 +121,7 @@ def explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now:
 
 
 def _explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now: Instant) -> Explanation | None:
-    """Raises JobMovedOn: it became something else between two reads."""
+    """Returns the explanation, or None. Raises JobMovedOn if the job changed its form between two reads."""
     open_job = keys.job(shard, job_id)
     found = store.get([open_job])
     row = found.get(open_job)
@@ -132,7 +132,7 @@ def _explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now
         return why_ended(ended)
     row = row or evidence_in(store, shard, job_id)
     if row is None:
-        # Evidence that ended while it was looked for, or nothing at all.
+        # The evidence ended during the reads, or the job never existed.
         ended = ended_in(store, shard, job_id)
         return None if ended is None else why_ended(ended)
     facts = facts_of(store, cluster, str(row["namespace"]), str(row["name"]), now)

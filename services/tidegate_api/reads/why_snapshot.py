@@ -1,4 +1,4 @@
-"""What an explanation is made from, read in one go by one thread: a schedule's rows, and what holds for all of its shard."""
+"""Reads the facts of an explanation on one thread: the rows of a schedule, and rows of its shard."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from tidegate_core.writes.unit_of_work import NotAtHand
 from tidegate_ports.store import Store
 
 OPEN_ROWS_MAX: Final = 20_000
-"""Open jobs, or runs, of the shard that are looked through for those of one schedule."""
+"""Most open jobs, or runs, of the shard that are read to find the ones of a schedule."""
 LEDGER_ROWS: Final = 100
-"""Entries from the instant on; of a chain of jobs that were merged into each other as many as it takes to see its end."""
+"""Ledger rows that are read from the instant on. If jobs were merged in a chain, more are read until its end."""
 LATEST_ROWS: Final = 3
-"""Newest entries of the ledger that an explanation of a schedule looks at."""
+"""Newest ledger rows that an explanation of a schedule uses."""
 VERSIONS_MAX: Final = 1_000
 READS_MAX: Final = 50
-"""Times that a decision may ask for more; it asks for a schedule's rows, its limits, and what its evidence holds."""
+"""Most times that a decision may request more rows: rows of the schedule, of its limits and of its evidence."""
 PAGE = 1_000
 
 
 class JobMovedOn(Exception):
-    """A job became something else between two reads: read it anew, by its id."""
+    """A job changed its form between two reads; read it again by its id."""
 
 
 Answer = TypeVar("Answer")
@@ -52,7 +52,7 @@ Record = TypeVar("Record", Job, Run)
 
 
 def facts_of(store: Store, cluster: ClusterMap, namespace: str, name: str, now: Instant) -> Facts | None:
-    """Returns the facts without the ledger, or None when there never was such a schedule."""
+    """Returns the facts without the ledger; None if the schedule never existed."""
     shard = schedule_shard(namespace, name, cluster.shards)
     state, progress, lease = keys.schedule_state(shard, namespace, name), keys.progress(shard), keys.lease(shard)
     found = store.get([state, progress, lease, keys.SUSPENSIONS_KEY])
@@ -61,7 +61,7 @@ def facts_of(store: Store, cluster: ClusterMap, namespace: str, name: str, now: 
     ref = keys.schedule_ref(namespace, name)
     controls = found.get(keys.SUSPENSIONS_KEY)
     evidence = _range(store, shard, f"{keys.EVIDENCE_PREFIX}{ref}#", OPEN_ROWS_MAX)
-    # The newest ones: the present version is there, whatever number it has.
+    # Newest first, so that the present version is always among them.
     low = f"{keys.DEFINITION_PREFIX}{ref}#"
     versions = _between(store, shard, low, low + keys.LAST, VERSIONS_MAX, newest_first=True)
     return Facts(
@@ -80,7 +80,7 @@ def facts_of(store: Store, cluster: ClusterMap, namespace: str, name: str, now: 
 
 
 def with_latest(store: Store, facts: Facts) -> Facts:
-    """Returns the facts with the newest entries of the ledger."""
+    """Returns the facts with the newest ledger rows."""
     low = f"{keys.LEDGER_PREFIX}{facts.ref}#"
     wanted = RangeRead(
         keys.shard_pk(facts.shard), low, low + keys.LAST, limit=LATEST_ROWS, table="history", newest_first=True
@@ -89,7 +89,7 @@ def with_latest(store: Store, facts: Facts) -> Facts:
 
 
 def with_ledger(store: Store, facts: Facts, around: Instant) -> Facts:
-    """Returns the facts with the ledger's entry before an instant, and those from it on."""
+    """Returns the facts with the ledger row before an instant, and the rows from the instant on."""
     ref, pk = facts.ref, keys.shard_pk(facts.shard)
     low, at, high = (
         f"{keys.LEDGER_PREFIX}{ref}#",
@@ -110,7 +110,7 @@ def with_ledger(store: Store, facts: Facts, around: Instant) -> Facts:
 
 
 def _is_merged_on(rows: Sequence[LedgerRow], instant: Instant) -> bool:
-    """Whether the instant's job was merged into another, which was merged as well, and so on to the last of the rows."""
+    """Whether the instant's job was merged into another job, and this chain of merges goes on to the last row."""
     merged = [row.disposition == Disposition.COALESCED for row in rows]
     return any(each for row, each in zip(rows, merged, strict=True) if row.nominal == instant) and not any(
         not each and row.covered_from is not None and row.covered_from <= instant
@@ -119,13 +119,13 @@ def _is_merged_on(rows: Sequence[LedgerRow], instant: Instant) -> bool:
 
 
 def with_job(store: Store, facts: Facts, job_id: str) -> tuple[Facts, Job]:
-    """Returns the facts with an open job and its run as they are now, and the job. Raises JobMovedOn: it has ended."""
+    """Returns the facts with the present rows of an open job and its run, and the job. Raises JobMovedOn if the job has ended."""
     at, its_run = keys.job(facts.shard, job_id), keys.run(facts.shard, job_id)
     found = store.get([at, its_run])
     if at not in found:
         raise JobMovedOn
     job = from_item(Job, found[at])
-    # What stands in the facts was read a little before, and of a shard with very many jobs it may not be there at all.
+    # The facts may have an older row of the job; for a shard with very many jobs they may have none.
     jobs = (*(each for each in facts.jobs if each.id != job_id), job)
     if job.state == PENDING_CONSTRAINT:
         return replace(facts, jobs=jobs), job
@@ -136,7 +136,7 @@ def with_job(store: Store, facts: Facts, job_id: str) -> tuple[Facts, Job]:
 
 
 def with_evidence(store: Store, facts: Facts, evidence: Evidence) -> Facts:
-    """Returns the facts with evidence as it is now. Raises JobMovedOn: it has become a job, or has ended."""
+    """Returns the facts with the present row of the evidence. Raises JobMovedOn if it has become a job or has ended."""
     key = evidence.key(facts.shard)
     row = store.get([key]).get(key)
     now = None if row is None else from_item(Evidence, row)
@@ -146,7 +146,7 @@ def with_evidence(store: Store, facts: Facts, evidence: Evidence) -> Facts:
 
 
 def answered(store: Store, shard: int, ask: Callable[[Views], Answer]) -> Answer:
-    """Asks until all that the deciding code wants to know has been read."""
+    """Runs a deciding function again and again, and reads the rows that it requests, until it has all."""
     wanted: list[Key] = []
     found: dict[Key, Item] = {}
     ranges: dict[tuple[str, str], list[Item]] = {}
@@ -169,7 +169,7 @@ def answered(store: Store, shard: int, ask: Callable[[Views], Answer]) -> Answer
             found |= store.get(list(need.keys))
             ranges |= {(low, high): _between(store, shard, low, high, OPEN_ROWS_MAX) for low, high in need.ranges}
             elsewhere |= {rows: store.query(rows).items for rows in need.elsewhere}
-    raise AssertionError("a decision reads on and on")
+    raise AssertionError("a decision requests rows without end")
 
 
 def evidence_in(store: Store, shard: int, job_id: str) -> Item | None:
@@ -181,7 +181,7 @@ def evidence_in(store: Store, shard: int, job_id: str) -> Item | None:
 
 
 def ended_in(store: Store, shard: int, job_id: str) -> LedgerRow | None:
-    """Returns the ledger's entry of a job that has ended, or None."""
+    """Returns the ledger row of an ended job, or None."""
     place = place_of_job(store, shard, job_id)
     if place is None:
         return None
@@ -191,7 +191,7 @@ def ended_in(store: Store, shard: int, job_id: str) -> LedgerRow | None:
 
 
 def last_sign_of(store: Store, lease: Item | None, cluster: ClusterMap, shard: int) -> Instant | None:
-    """Returns when the shard was served for the last time; None when nobody wrote that down."""
+    """Returns the last time at which the shard was served; None if it was not recorded."""
     if lease is None:
         return None
     version = lease.get("map", FIRST_VERSION)
@@ -232,7 +232,7 @@ def _between(
     found: list[Item] = []
     after: str | None = None
     seen = 0
-    while seen < most:  # Rows and not pages: a page is 1 MB at most, which may be a few rows.
+    while seen < most:  # Rows are counted, not pages: a page of at most 1 MB may have only a few rows.
         wanted = RangeRead(
             keys.shard_pk(shard),
             low,

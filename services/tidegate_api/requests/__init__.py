@@ -1,1 +1,1 @@
-"""Requests that clients send: checks, submission to the topic, receipts."""
+"""Requests of clients: checks, submission to the topic, receipts."""

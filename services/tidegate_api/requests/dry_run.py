@@ -1,4 +1,4 @@
-"""What an apply would do, by the functions that decide it, and what they would find wrong."""
+"""Dry run of an apply: its effect and its problems, computed by the functions that decide a real apply. It writes nothing."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from tidegate_ports.common.refused_conf import refused_conf
 async def dry_run(
     services: Services, wanted: ScheduleApply, *, with_file: bool = True, if_match: bool = False
 ) -> DryRun:
-    """Returns what the request would do now; writes nothing.
+    """Returns the effect that the request would have now; writes nothing.
 
     Args:
-        services: Of this process.
+        services: Services of this process.
         wanted: The request.
-        with_file: Whether the program's file is looked for here. At the apply a node looks for it, on its own host.
-        if_match: The version came as a precondition: its failure is 412 and not 409.
+        with_file: Whether to check the program's file on this host. At an apply a node checks it on its own host.
+        if_match: Whether the expected version came as a precondition; then a conflict is 412 and not 409.
 
     Raises:
-        InvalidInput: It would be rejected.
-        ApiProblem: 409 or 412, another version is expected.
+        InvalidInput: The request would be rejected.
+        ApiProblem: 409 or 412: the schedule has another version than expected.
     """
     now = services.clock.now_ms()
     try:
-        # Its target alone: which namespaces the topic is for is a setting of the nodes'.
+        # Only the target is checked here: the allowed namespaces of the topic are a setting of the nodes.
         authorize_request(wanted, EVERY, services.topics.requests)
     except RefusedRecord as refusal:
-        # 400, as the apply has it from the owner's receipt; 403 is of pages and their hosts.
+        # 400, as an apply gets it from the owner's receipt; 403 is only for the Host and Origin checks.
         raise InvalidInput(refusal.problems) from refusal
 
     async def found(stays: bool, making_up: CatchUp) -> tuple[Problem, ...]:
-        # The owner decides by its own setting; this process's counts where no node has told its own.
-        told = await services.schedules.minimum_period_of(wanted.spec.namespace, wanted.spec.name)
-        minimum_ms = told or services.minimum_period_ms
+        # An apply is decided by the owner's setting. If no node has reported it, this process's setting is used.
+        reported = await services.schedules.minimum_period_of(wanted.spec.namespace, wanted.spec.name)
+        minimum_ms = reported or services.minimum_period_ms
         quota = quota_of(services.quotas, wanted.spec.namespace)
-        # On a thread: an instant that never comes is searched for half a second, in which no program could start.
+        # On a thread: the search for an instant that never comes takes half a second, and would delay starts of programs.
         problems = await services.pools.read(
             lambda: check_schedule(
                 wanted.spec,
@@ -66,7 +66,7 @@ async def dry_run(
                 except FileSystemSilent as silent:
                     unusable = str(silent)
                 if unusable is not None:
-                    hint = "give the path of a file that nodes and API can read"
+                    hint = "use the path of a file that nodes and API can read"
                     problems += (Problem(f"{field}.file", unusable, hint),)
         return problems
 

@@ -1,10 +1,12 @@
-"""Hands stops to their shards when an open transaction keeps nodes from reading their records (decision 38).
+"""Hands stops to their shards when an open Kafka transaction keeps nodes from reading their records.
 
-A node reads no record behind an open transaction, so a stop would wait for up to 15 minutes. The stop is on its topic, and its position is known
-from the broker's acknowledgement. So the API writes the inbox row that the ingest would write, and pokes the owner. The ingest writes the row
-again when it reads the record; by then it is a repeat of its request id, which the owner answers with the stored receipt.
+A node reads no record after an open transaction, so a stop could wait up to 15 minutes. The record of the stop is on its topic, and its
+position is known from the broker's acknowledgement. So the API writes the inbox row that the ingest would write, and wakes the owner. The
+ingest writes the row again when it reads the record. This is a repeat of the same request id, which the owner answers with the stored
+receipt.
 
-Used by `request_submission.py`. It writes inbox rows, nothing else. It does not promise an answer: the owner gives that.
+`request_submission.py` calls it. It writes only inbox rows. It does not promise an answer: the owner answers.
+See `docs/internals/decisions/0038-an-open-transaction-stops-no-stop.md`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import NamedTuple
 
 from tidegate_api.bus_clients import Bus
 from tidegate_api.thread_pools import Pools
-from tidegate_api.wakeup_sender import Pokes
+from tidegate_api.wakeup_sender import WakeUpSender
 from tidegate_core.ingest.inbox_row import inbox_row, may_overtake
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.requests import Request
@@ -34,10 +36,10 @@ class Sent(NamedTuple):
     """A request whose record the broker has acknowledged.
 
     Attributes:
-        value: Of the record.
-        shard: Whose owner applies the request.
-        topic_partition, offset: Where the record lies.
-        appended_at: The broker's append time, ms since the epoch.
+        value: Value of the record.
+        shard: Shard whose owner applies the request.
+        topic_partition, offset: Place of the record.
+        appended_at: Append time of the broker, ms since the epoch.
     """
 
     request_id: str
@@ -49,7 +51,7 @@ class Sent(NamedTuple):
 
 
 def sent(request: Request, request_id: str, value: bytes, shard: int, produced: Produced) -> Sent | None:
-    """Returns a request that may be handed over; None for one that waits its turn, or of whose place the broker did not tell."""
+    """Returns the request if it may be handed over; None if it may not overtake, or if its place on the topic is unknown."""
     place = (produced.topic_partition, produced.offset, produced.appended_at)
     if not may_overtake(request):
         return None
@@ -61,22 +63,23 @@ def sent(request: Request, request_id: str, value: bytes, shard: int, produced: 
 
 
 class Overtaking:
-    """One per process."""
+    """Hands over stops; one instance per process."""
 
     def __init__(
-        self, bus: Bus, store: Store, pools: Pools, pokes: Pokes, requests_topic: str, notices: Notices
+        self, bus: Bus, store: Store, pools: Pools, wake_ups: WakeUpSender, requests_topic: str, notices: Notices
     ) -> None:
         self._bus = bus
         self._store = store
         self._pools = pools
-        self._pokes = pokes
+        self._wake_ups = wake_ups
         self._topic = requests_topic
         self._notices = notices
 
     async def hand_over(self, requests: Sequence[Sent]) -> bool:
-        """Writes the rows of those that stand behind an open transaction, and of no others: what can be read has its turn in the log.
+        """Writes inbox rows of the requests after an open transaction. Requests that nodes can read keep their order in the log.
 
-        Returns False when broker or store did not answer: nothing, or only some, may have been written, and it is to be called again.
+        Returns:
+            False if broker or store did not answer. Then only some rows, or none, may have been written: call it again.
         """
         stable = await self._bus.topics.stable_ends(self._topic)
         if not isinstance(stable, EndOffsets):
@@ -90,16 +93,16 @@ class Overtaking:
                 "stop_handed_over", request_id=each.request_id, shard=each.shard, topic_partition=each.topic_partition
             )
         for shard in sorted({each.shard for each in behind}):
-            self._pokes.poke_inbox(shard)
+            self._wake_ups.wake_for_inbox(shard)
         return not left
 
     def _written(self, requests: Sequence[Sent], stable: Mapping[str, int]) -> tuple[list[Sent], bool]:
-        """Returns those whose rows were written, and whether the store left any. Blocking."""
+        """Returns the requests whose rows were written, and whether the store left some unwritten. Blocking."""
         item = self._store.get([MAP_KEY]).get(MAP_KEY)
         if item is None:
             return [], False
         cluster = map_of(item)
-        # Of a topic that was recreated meanwhile nothing is told: an offset of the former one would be another record's.
+        # A recreated topic has another id, so its end is unknown here: the same offset is another record.
         behind = [
             each
             for each in requests
@@ -110,7 +113,8 @@ class Overtaking:
         numbers = sorted({each.topic_partition for each in behind})
         places = {number: keys.topic_position(cluster.cluster_id, cluster.topic_id, number) for number in numbers}
         items = self._store.get(list(places.values()))
-        # The ingest makes append times monotone. A broker's clock that stepped back must not make the stop older than what was read before it.
+        # The ingest makes append times monotone. If a broker's clock stepped back, the stop must not be older than records that were read
+        # before it.
         latest = {number: whole(items[key], "last_append_time") for number, key in places.items() if key in items}
         rows: list[Put] = []
         for each in behind:

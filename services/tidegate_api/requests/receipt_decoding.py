@@ -1,4 +1,4 @@
-"""Receipts as nodes wrote them, of other releases as well: fields that this one does not know are ignored, as clients ignore them."""
+"""Decodes receipts of nodes, also of other releases: unknown fields are ignored, as clients ignore them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tidegate_core.language.values.problems import Problem, shortened
 
 
 class ReceiptNotUnderstood(Exception):
-    """There is a receipt, of which this release does not know what it says: the request was decided, how is not known here.
+    """A receipt exists, but this release cannot read it: the request was decided, and the decision is unknown here.
 
     Attributes:
-        shard: Where it lies; for one from the topic, which is not asked for again, it means nothing.
+        shard: Shard of the stored receipt; without meaning for a receipt from the topic.
     """
 
     def __init__(self, why: str, shard: int = 0) -> None:
@@ -24,9 +24,9 @@ class ReceiptNotUnderstood(Exception):
 
     @property
     def problem(self) -> Problem:
-        """What who asked is told."""
-        hint = "do not send it under another id: ask an API process of the nodes' release, or update this one"
-        return Problem("", f"it was decided, but this release cannot read its receipt ({self})", hint)
+        """The problem for the client."""
+        hint = "do not repeat it with another id; use an API process of the nodes' release, or update this one"
+        return Problem("", f"the request was decided, but this release cannot read its receipt ({self})", hint)
 
 
 def receipt_of(body: str | bytes, shard: int = 0) -> Receipt:
@@ -34,7 +34,7 @@ def receipt_of(body: str | bytes, shard: int = 0) -> Receipt:
     try:
         return Receipt.model_validate_json(body)
     except ValidationError as refusal:
-        # A field more than this release has is the usual reason.
+        # The usual reason is a field that this release does not have.
         known = _known(body)
         if known is None:
             raise _not_understood(refusal, shard) from refusal
@@ -45,7 +45,7 @@ def receipt_of(body: str | bytes, shard: int = 0) -> Receipt:
 
 
 def _known(body: str | bytes) -> dict[str, Any] | None:
-    """Returns what a receipt says in fields that this release has; None of what is no JSON object."""
+    """Returns the fields of a receipt that this release has; None if the body is no JSON object."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):

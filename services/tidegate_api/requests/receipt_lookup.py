@@ -1,4 +1,4 @@
-"""Finds in the store what became of a request: its receipt, or for a message its row. Blocking."""
+"""Finds the stored answer to a request: its receipt, or for a message its row. It blocks and writes nothing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tidegate_ports.clock import Clock
 from tidegate_ports.store import PartlyRead, Store, StoreUnavailable
 
 VERSIONS_MAX = 50
-"""Newest versions of a message that are looked at; without a key there is one for each requests topic that the cluster has had."""
+"""Newest versions of a message that are read. A message without a key has one version for each requests topic that the cluster has had."""
 
 
 class Sought(NamedTuple):
-    """A request that this process sent; `key` is its receipt's, unless it is a message."""
+    """A request that this process sent; `key` is the key of its receipt, unless it is a message."""
 
     request: Request
     request_id: str
@@ -34,23 +34,23 @@ class Sought(NamedTuple):
 
 
 class StoredAnswers:
-    """Reads are consistent; nothing found means not applied yet, or longer ago than 7 days."""
+    """Reads stored answers consistently. A missing answer means: the request is not applied, or it was applied more than 7 days ago."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     def of_all(self, sought: Sequence[Sought]) -> list[Receipt | Exception | None]:
-        """Returns the answers to requests that this process sent, in their order; what an id answered for another request is none.
+        """Returns the answers to requests of this process, in their order. An answer to another request with the same id does not count.
 
-        One read for all of them but messages, each of which is a query. What keeps one from being read stands in its place, and is no
-        concern of the others.
+        Receipts are read together; each message needs a query. If one answer cannot be read, its exception takes its place and the others
+        are not affected.
         """
         receipts = self._read([each.key for each in sought if not isinstance(each.request, MessageSend)])
         return [self._alone(each, receipts) for each in sought]
 
     def of_request(self, namespace: str | None, request_id: str, shard: int) -> Receipt | None:
-        """Raises ReceiptNotUnderstood."""
+        """Returns the stored receipt of an id, or None. Raises ReceiptNotUnderstood."""
         key = keys.receipt(shard, namespace, request_id)
         stored = _settled(self._store.get([key]).get(key))
         return None if stored is None else receipt_of(stored.body, shard)
@@ -60,7 +60,7 @@ class StoredAnswers:
             return self._of(sought, receipts)
         except StoreUnavailable:
             raise
-        except Exception as bug:  # noqa: BLE001 - whatever it is, who waits for this one is told
+        except Exception as bug:  # noqa: BLE001 - any error goes to the client that waits for this answer
             return bug
 
     def _read(self, wanted: Sequence[Key]) -> Mapping[Key, Item]:
@@ -69,7 +69,7 @@ class StoredAnswers:
         except PartlyRead as partly:
             if len(partly.unread) == len(set(wanted)):
                 raise  # The store answered nothing.
-            return partly.found  # A throttled one is not found this time, and keeps no other from being found.
+            return partly.found  # A throttled receipt is read at the next check; the others are found now.
 
     def _of(self, sought: Sought, receipts: Mapping[Key, Item]) -> Receipt | None:
         request = sought.request
@@ -81,7 +81,7 @@ class StoredAnswers:
         return receipt_of(stored.body, sought.shard)
 
     def of_message(self, namespace: str, key: str | None, request_id: str, shard: int) -> Receipt | None:
-        """For messages the message row is the receipt."""
+        """Returns a receipt made from the message's row, or None."""
         name = MessageName.of_request(namespace, request_id) if key is None else MessageName.of_key(namespace, key)
         message = self._version_of(shard, name, request_id)
         if message is None:
@@ -96,10 +96,11 @@ class StoredAnswers:
         )
 
     def anywhere(self, namespace: str | None, request_id: str, key: str | None, shards: int) -> Receipt | None:
-        """Returns the answer to a request of which only namespace (None where it has none) and id are known, of a message its key as well.
+        """Returns the answer to a request by namespace and id, searching all shards. The namespace may be None; a message also needs its
+        key.
 
         Raises:
-            ReceiptNotUnderstood: There is one that cannot be read, and none that can.
+            ReceiptNotUnderstood: The only receipt cannot be read.
         """
         places = {keys.receipt(shard, namespace, request_id): shard for shard in range(shards)}
         unreadable: ReceiptNotUnderstood | None = None
@@ -113,7 +114,7 @@ class StoredAnswers:
         if unreadable is not None:
             raise unreadable
         if namespace is None:
-            return None  # Messages have one.
+            return None  # Every message has a namespace.
         return self.of_message(namespace, key, request_id, message_shard(namespace, key, request_id, shards))
 
     def _version_of(self, shard: int, name: MessageName, request_id: str) -> Message | None:
@@ -122,7 +123,7 @@ class StoredAnswers:
         found = [message for item in page.items if (message := from_item(Message, item)).request_id == request_id]
         if not found:
             return None
-        # Of a repeat of the request a former owner may have written rows, which its successor has refused: they are no message.
+        # A former owner may have written rows for a repeat of the request. If its successor refused them, they are no message.
         key = keys.message_fence(shard, name.id)
         guard = self._store.get([key]).get(key)
         refused = frozenset[str]() if guard is None else from_item(MessageFence, guard).refused
@@ -130,6 +131,6 @@ class StoredAnswers:
 
 
 def _settled(item: Item | None) -> StoredReceipt | None:
-    """Returns the stored answer, unless it is still growing: not all that was pending has ended."""
+    """Returns the stored answer, or None while it is incomplete because some of its jobs or runs have not ended."""
     stored = None if item is None else from_item(StoredReceipt, item)
     return stored if stored is not None and stored.settled else None

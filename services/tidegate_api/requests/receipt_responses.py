@@ -1,4 +1,4 @@
-"""From a receipt to an HTTP answer: which status it is, and where to ask again."""
+"""Turns a receipt into an HTTP answer: status, headers, body."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ STATUS = {
 }
 
 _WORDS = {
-    ReceiptStatus.UNCHANGED: "asks for what is so already",
-    ReceiptStatus.REJECTED: "was rejected; correct it and send it under a new id",
-    ReceiptStatus.NOT_FOUND: "found nothing that it names",
-    ReceiptStatus.CONFLICT: "expected another version; read the present one and decide anew",
-    ReceiptStatus.SUPERSEDED: "was overtaken by a later one",
-    ReceiptStatus.TOO_LATE: "came too late: what it names is past the point of no return",
+    ReceiptStatus.UNCHANGED: "asks for the present state",
+    ReceiptStatus.REJECTED: "was rejected; correct it and send it with a new id",
+    ReceiptStatus.NOT_FOUND: "names an object that does not exist",
+    ReceiptStatus.CONFLICT: "expected another version; read the present version and decide again",
+    ReceiptStatus.SUPERSEDED: "was replaced by a later request",
+    ReceiptStatus.TOO_LATE: "came too late: the named object can no longer be changed",
 }
 
 
 def view_of(receipt: Receipt, warnings: Sequence[str] = ()) -> ReceiptView:
-    """Returns the receipt; what an apply is warned of is for those alone whose apply changed something."""
+    """Returns the view of a receipt. Warnings are only added if the apply changed something."""
     view = ReceiptView.model_validate_json(receipt.to_json())
     told = list(warnings) if receipt.status is ReceiptStatus.ACCEPTED else []
     return view.model_copy(update={"warnings": told})
 
 
 def location_of(answer: Answer) -> str:
-    """Returns where to ask for the receipt; shard and key save a search over all shards."""
+    """Returns the URL of the receipt. Shard and key in it save a search over all shards."""
     receipt = answer.receipt
     path = f"/api/v1/requests/{quote(receipt.namespace or '-', safe='')}/{quote(receipt.request_id, safe='')}"
     query = {"shard": str(answer.shard), "sent": str(receipt.at)}
@@ -54,13 +54,13 @@ def location_of(answer: Answer) -> str:
 def answer_with(
     answer: Answer, *, if_match: bool = False, strict: bool = False, warnings: Sequence[str] = ()
 ) -> JSONResponse:
-    """Returns the receipt.
+    """Returns the HTTP answer of a request.
 
     Args:
-        answer: What the owner said, or that it said nothing yet.
-        if_match: The version came as a precondition: its failure is 412 and not 409.
-        strict: Who asked for what is so already wants to know: 409.
-        warnings: Of an apply.
+        answer: Answer of the owner, or a pending one.
+        if_match: Whether the expected version came as a precondition; then a conflict is 412 and not 409.
+        strict: Whether a request for the present state is a conflict (409).
+        warnings: Warnings of an apply.
 
     Raises:
         ApiProblem: The owner refused the request.

@@ -1,6 +1,7 @@
-"""Who waits for which receipt. This process reads all of `tidegate.receipts` from the end that it had at the start.
+"""Delivers receipts from the topic to the requests that wait for them.
 
-A request's id is registered before the request is produced, so its receipt cannot come too early to be seen.
+This process reads the whole topic `tidegate.receipts`, from its end at the start of the process. A request's id is registered before the
+request is produced; otherwise its receipt could arrive unnoticed.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from tidegate_core.rows.effects import Unavailable
 from tidegate_ports.bus import END, Notices, Record, Topic
 
 RETRY_S = 1.0
-"""Pause while the broker cannot say where the topic ends."""
+"""Seconds between two attempts to read the end of the topic."""
 GROWTH_S = 30.0
-"""Between two looks for topic partitions that were added. Their receipts are read from the first one on, some of them so much late: until
-then an answer is found in the store, seconds later, where it is stored at all."""
+"""Seconds between two checks for added topic partitions. Their receipts are read from the first one on, up to this time late.
+Until then the poller finds stored receipts in the store, some seconds later."""
 
 
 class Expected(NamedTuple):
-    """A request whose answer is waited for.
+    """A request that waits for its receipt.
 
     Attributes:
-        id: Unique within a namespace only.
-        namespace: The request's.
-        name: What it names there: a schedule, or a message's key say.
-        thing: The run or job that it names without a namespace: the owner's answer says of which one that is.
+        id: Request id; unique only within its namespace.
+        namespace: Namespace of the request.
+        name: Name within the namespace, such as a schedule's name or a message's key.
+        thing: Run or job id of a request without a namespace; the receipt has the namespace.
     """
 
     id: str
@@ -40,7 +41,7 @@ class Expected(NamedTuple):
     thing: str | None
 
     def is_answered_by(self, receipt: Receipt) -> bool:
-        """Whether a receipt of this id is this request's: others may take the id at the same time, for something else."""
+        """Whether a receipt with this id is for this request. Another request may use the same id at the same time."""
         if receipt.namespace == self.namespace:
             return self.name is None or receipt.name in (None, self.name)
         return self.thing is not None and receipt.id == self.thing
@@ -50,32 +51,32 @@ class Waiter:
     """One waiting request.
 
     Args:
-        expected: What it is about.
+        expected: The request.
 
     Attributes:
-        answer_to_be: Has the answer, or the bug, once it is done.
-        answered_at_s: When its answer came, on the monotonic clock; None while it has not.
-        heard_at_s: The same, where it came on the topic.
+        answer_to_be: Future of the receipt, or of an exception.
+        answered_at_s: Time of the answer, monotonic clock; None before.
+        received_at_s: Time of the answer if it came from the topic, otherwise None.
     """
 
     def __init__(self, expected: Expected) -> None:
         self._expected = expected
         self.answer_to_be: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self.answered_at_s: float | None = None
-        self.heard_at_s: float | None = None
+        self.received_at_s: float | None = None
 
     def answer(self, receipt: Receipt) -> None:
-        """Takes a receipt of this id from the topic, if it is this request's."""
+        """Takes a receipt with this id from the topic, if it is for this request."""
         if self.is_waiting and self._expected.is_answered_by(receipt):
             self.find(receipt)
-            self.heard_at_s = self.answered_at_s
+            self.received_at_s = self.answered_at_s
 
     @property
     def is_waiting(self) -> bool:
         return not self.answer_to_be.done()
 
     def find(self, receipt: Receipt) -> None:
-        """Takes what is known to be of this very request."""
+        """Takes a receipt that is known to be for this request."""
         if self.is_waiting:
             self.answered_at_s = time.monotonic()
             self.answer_to_be.set_result(receipt)
@@ -83,16 +84,16 @@ class Waiter:
     def fail(self, bug: Exception) -> None:
         if self.is_waiting:
             self.answer_to_be.set_exception(bug)
-            self.answer_to_be.exception()  # Looked at: nobody else does where its client has gone.
+            self.answer_to_be.exception()  # Retrieved here, because otherwise asyncio logs it if the client has gone.
 
     @property
     def receipt(self) -> Receipt | None:
-        """What was answered, None while nothing was. Raises the bug that `fail` was told."""
+        """The receipt; None before the answer. Raises the exception that was passed to `fail`."""
         return self.answer_to_be.result() if self.answer_to_be.done() else None
 
 
 async def answered(waiters: Sequence[Waiter], seconds: float) -> bool:
-    """Waits until each has its answer, for so long at most; returns whether that is so. May be asked again."""
+    """Waits until each waiter has its answer, or until the timeout. Returns whether all have it. May be called again."""
     open_ones = [waiter.answer_to_be for waiter in waiters if waiter.is_waiting]
     if not open_ones:
         return True
@@ -104,7 +105,7 @@ class ReceiptWaiters:
     """Implements the port `ReaderListener`. All methods run on the loop.
 
     Attributes:
-        heard_at_s: When somebody here was told an answer from the topic last, on the monotonic clock; None while nobody was.
+        received_at_s: Time at which a waiter last got an answer from the topic, monotonic clock; None before the first.
     """
 
     def __init__(self, topic: str, notices: Notices) -> None:
@@ -114,24 +115,24 @@ class ReceiptWaiters:
         self._bus: Bus | None = None
         self._begins_again: asyncio.Task[None] | None = None
         self._read: Topic | None = None
-        self.heard_at_s: float | None = None
+        self.received_at_s: float | None = None
         self.reads = False
-        """Whether the topic is read: before that a receipt could pass unseen."""
+        """Whether the topic is read; before that a receipt can be missed."""
 
     @property
     def read(self) -> Topic | None:
-        """The topic that is read, as it was described last; None before that."""
+        """The last description of the topic that is read; None before the first."""
         return self._read
 
     async def keep_reading(self, bus: Bus) -> None:
-        """Begins, and reads topic partitions that are added as well; ends when it is cancelled."""
+        """Reads the topic, including topic partitions that are added later, until it is cancelled."""
         await self.begin(bus)
         while True:
             await asyncio.sleep(GROWTH_S)
             await self._follow_growth(bus)
 
     async def begin(self, bus: Bus) -> None:
-        """Finds the topic's end and reads from there on; tries until it works."""
+        """Finds the end of the topic and starts reading there. It retries until this succeeds."""
         self._bus = bus
         while not self.reads:
             self.reads = await self._assign(bus) or await _paused()
@@ -146,7 +147,7 @@ class ReceiptWaiters:
             return False
         topic = self._read = described[self._topic]
         for number in range(topic.topic_partitions):
-            # An exact offset: "the end" would be found out later, and a receipt of before would be missed.
+            # An exact offset: the consumer would find "the end" later, and an earlier receipt would be missed.
             bus.reader.assign(topic, number, ends.offsets.get(f"{topic.id}/{number}", END))
         return True
 
@@ -157,14 +158,14 @@ class ReceiptWaiters:
             return
         topic = described[self._topic]
         if topic.id != known.id:
-            return  # Made anew: its reader finds that the positions are gone.
+            return  # The topic was recreated: the reader will report lost positions.
         for number in range(known.topic_partitions, topic.topic_partitions):
             bus.reader.assign(topic, number, 0)
         self._read = topic
 
     @contextmanager
     def expecting(self, requests: Sequence[Expected]) -> Iterator[list[Waiter]]:
-        """Registers requests before they are produced; a waiter for each, in their order."""
+        """Registers requests before they are produced. Yields a waiter for each, in their order."""
         waiters = [Waiter(request) for request in requests]
         for request, waiter in zip(requests, waiters, strict=True):
             self._waiting.setdefault(request.id, []).append(waiter)
@@ -179,7 +180,7 @@ class ReceiptWaiters:
 
     def records(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
         for record in records:
-            # By key first: receipts of other processes' requests are not even parsed.
+            # The key is compared first, so that receipts for other processes are not parsed.
             waiters = self._waiting.get((record.key or b"").decode("utf-8", "replace"))
             if waiters and record.value is not None:
                 self._tell(waiters, record)
@@ -187,7 +188,7 @@ class ReceiptWaiters:
         self._bus.reader.taken(topic, topic_partition, len(records))
 
     def position_gone(self, topic: str, topic_partition: int, offset: int) -> None:
-        """Retention passed this process, or the topic was made anew: what was in between is found in the store."""
+        """Handles a lost position: retention removed it, or the topic was recreated. Missed receipts are found in the store."""
         self._notices("receipts_position_gone", topic=topic, topic_partition=topic_partition, offset=offset)
         assert self._bus is not None
         if self._begins_again is None or self._begins_again.done():
@@ -198,12 +199,12 @@ class ReceiptWaiters:
         try:
             receipt = receipt_of(record.value or b"")
         except ReceiptNotUnderstood as error:
-            # A newer node's receipt, or a stranger's record: the stored receipt decides.
+            # The receipt of a newer node, or a foreign record: the stored receipt decides.
             self._notices("receipt_not_understood", offset=record.offset, problem=str(error))
             return
         for waiter in waiters:
             waiter.answer(receipt)
-        self.heard_at_s = time.monotonic()
+        self.received_at_s = time.monotonic()
 
 
 async def _paused() -> bool:

@@ -1,8 +1,8 @@
-"""Puts requests on their topic and awaits the receipts of the shards' owners (DESIGN 7).
+"""Produces requests to their topic and awaits the receipts of the shards' owners. Routes call it.
 
-The order is the point: check, register the id, produce to the topic partition of the shard, wait. What this process
-answers it has from the owner, never from a guess. A stop whose receipt does not come soon is handed to its shard (`overtaking.py`), if an
-open transaction keeps nodes from reading it.
+The order matters: check the request, register its id, produce it to the shard's topic partition, wait. Every answer comes from the owner;
+this process never guesses it. If the receipt of a stop does not arrive soon, and an open Kafka transaction keeps nodes from reading the stop,
+it is handed to its shard (`overtaking.py`).
 """
 
 from __future__ import annotations
@@ -32,39 +32,39 @@ from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 from tidegate_telemetry.metrics import Metrics
 
-FIRST_LOOK_S = 2.0
-"""A receipt usually takes 50 ms; so long behind the last one of a submission the stored ones are looked for, in case the topic lost them
-for us."""
-LOOK_AGAIN_S = 2.0
+FIRST_POLL_S = 2.0
+"""Seconds after a submission's last receipt until stored receipts are polled, because this process may have missed receipts on the topic.
+A receipt usually takes 50 ms."""
+POLL_AGAIN_S = 2.0
 PENDING_AFTER_S = 10.0
-"""Then the client gets 202: a take-over takes about as long, and its own time-out is usually 30 s."""
+"""Seconds until the client gets 202. A take-over takes about as long; the client's timeout is usually 30 s."""
 BATCH_MAX = 1_000
-"""Messages of one batch; all are under way at once, within the publisher's queue of 20,000."""
+"""Messages of one batch. All are produced at once, within the publisher's queue of 20,000."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long receipts are awaited; tests shorten it.
+    """Times of the wait for receipts; tests shorten them.
 
     Attributes:
-        first_look_s: The topic has had no receipt of a submission for so long when its requests are looked for in the store.
-        look_again_s: Between two looks.
-        pending_after_s: Then its client is told what is known.
+        first_poll_s: Seconds without a receipt of the submission before its first poll of the store.
+        poll_again_s: Seconds between two polls.
+        pending_after_s: Seconds until open requests are answered as pending.
     """
 
-    first_look_s: float = FIRST_LOOK_S
-    look_again_s: float = LOOK_AGAIN_S
+    first_poll_s: float = FIRST_POLL_S
+    poll_again_s: float = POLL_AGAIN_S
     pending_after_s: float = PENDING_AFTER_S
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a request.
+    """Answer to a request.
 
     Attributes:
-        receipt: The owner's, or one that says `pending`.
-        shard: Where its receipt lies.
-        key: Of a message: its row is its receipt.
+        receipt: Receipt of the owner, or a pending one.
+        shard: Shard of the stored receipt.
+        key: Key of a message; its row serves as receipt.
     """
 
     receipt: Receipt
@@ -78,7 +78,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A request on its way out."""
+    """A request that is ready to be produced."""
 
     request: Request
     request_id: str
@@ -87,12 +87,12 @@ class _Ready:
 
 
 class Submission:
-    """Sends requests for all routes."""
+    """Submits requests for all routes."""
 
     def __init__(
         self,
         bus: Bus,
-        desk: ReceiptWaiters,
+        receipt_waiters: ReceiptWaiters,
         answers: StoredAnswers,
         cluster: MapReader,
         pools: Pools,
@@ -104,7 +104,7 @@ class Submission:
         timing: Timing,
     ) -> None:
         self._bus = bus
-        self._desk = desk
+        self._receipt_waiters = receipt_waiters
         self._answers = answers
         self._cluster = cluster
         self._pools = pools
@@ -117,12 +117,12 @@ class Submission:
         self._reused = IdempotencyKeys()
 
     async def submit(self, request: Request) -> Answer:
-        """Sends one request and waits.
+        """Sends one request and awaits its answer.
 
         Raises:
-            InvalidInput: It names an impossible time or shard.
-            ApiProblem: 422 for an id that was used otherwise; 503 when the broker is down.
-            StoreUnavailable: The map cannot be read.
+            InvalidInput: The request has an impossible time or shard.
+            ApiProblem: 422 for an id that was used for another request; 503 if the broker is down.
+            StoreUnavailable: The partition map cannot be read.
         """
         cluster = await self._cluster.current()
         ready = self._prepared(request, cluster)
@@ -133,14 +133,15 @@ class Submission:
         return outcome
 
     async def submit_all(self, requests: Sequence[Request]) -> list[Answer]:
-        """Sends a batch, all at once; nothing is sent when one of them is unusable. The same errors, then.
+        """Sends a batch at once. If one request is unusable, nothing is sent; the errors are those of `submit`.
 
-        One that the broker did not take, while it took others, is pending, and its receipt says so: it may arrive all the same, and
-        a batch that is sent again as a whole would make those anew that have no id of their own. So is one whose stored receipt
-        makes this process fail, while the others have theirs.
+        If the broker acknowledges only some requests, the others are answered as pending, with an error in the receipt. They may still
+        arrive, and
+        a repeat of the whole batch would create requests without their own id a second time. A request is also answered as pending if its
+        stored receipt makes this process fail.
         """
         cluster = await self._cluster.current()
-        # On a thread: written out, they may have 16 MB.
+        # On a thread, because their JSON may have 16 MB.
         prepared = await self._pools.read(lambda: [self._prepared(request, cluster) for request in requests])
         for ready in prepared:
             self._reused.check(ready.request.namespace, ready.request_id, ready.value)
@@ -156,23 +157,23 @@ class Submission:
             if problems:
                 raise InvalidInput(problems)
         request_id = request.id or str(uuid.uuid4())
-        # Acceptance of a message is told only to who asks for it.
-        told = {"receipt": True} if isinstance(request, MessageSend) else {}
-        known = request.model_copy(update={"id": request_id, **told})
+        # An owner sends the receipt of an accepted message only on request.
+        extra = {"receipt": True} if isinstance(request, MessageSend) else {}
+        known = request.model_copy(update={"id": request_id, **extra})
         shard = shard_of_request(known, request_id, cluster.shards)
         return _Ready(known, request_id, shard, known.to_json())
 
     async def _send(self, prepared: Sequence[_Ready], cluster: ClusterMap) -> list[Answer | Exception]:
-        """Sends requests together, and waits for the answers of all of them; of each returns what became of it.
+        """Sends requests together and waits for all answers. Returns the answer or the exception of each.
 
-        Together, because of a list of a thousand each of them would have a task, an acknowledgement that wakes the loop, and a timer.
+        They are sent together because a thousand single ones would need a thousand tasks, timers, and wake-ups of the event loop.
         """
         started_s = time.monotonic()
         expected = [
             Expected(each.request_id, each.request.namespace, _named(each.request), _named_alone(each.request))
             for each in prepared
         ]
-        with self._desk.expecting(expected) as waiters:
+        with self._receipt_waiters.expecting(expected) as waiters:
             fates = await self._produce(prepared, cluster)
             refusals = [
                 unless_taken(fate, "request", ready.request_id) for ready, fate in zip(prepared, fates, strict=True)
@@ -189,18 +190,18 @@ class Submission:
                 if refusal is None
             }
             timing = self._timing
-            looks = ReceiptPoller(
+            poller = ReceiptPoller(
                 waiting,
                 self._answers,
                 self._pools,
-                heard_at_s=lambda: self._desk.heard_at_s,
-                quiet_s=timing.first_look_s,
-                pause_s=timing.look_again_s,
+                received_at_s=lambda: self._receipt_waiters.received_at_s,
+                quiet_s=timing.first_poll_s,
+                pause_s=timing.poll_again_s,
             )
-            with looks:
-                await self._until_answered(list(waiting), looks, stops, started_s)
+            with poller:
+                await self._until_answered(list(waiting), poller, stops, started_s)
         return [
-            # Whose receipt came was taken, whatever became of its acknowledgement.
+            # A receipt proves that the broker stored the request, even without an acknowledgement.
             refusal if refusal is not None and waiter.is_waiting else self._outcome(ready, waiter, started_s)
             for ready, waiter, refusal in zip(prepared, waiters, refusals, strict=True)
         ]
@@ -210,10 +211,10 @@ class Submission:
         try:
             receipt = waiter.receipt
         except ReceiptNotUnderstood as refusal:
-            # The truth as far as it is known here: who asks again, at an API process of the nodes' release say, is told the rest.
+            # Answered as pending with the problem; an API process of the nodes' release can read the receipt.
             self._notices("receipt_not_understood", request_id=ready.request_id, problem=str(refusal))
             receipt, pending = None, pending.model_copy(update={"errors": (refusal.problem,)})
-        except Exception as bug:  # noqa: BLE001 - whatever it is, who asked is told
+        except Exception as bug:  # noqa: BLE001 - any error goes to the client
             return bug
         status = ReceiptStatus.PENDING if receipt is None else receipt.status
         waited_s = (waiter.answered_at_s or time.monotonic()) - started_s
@@ -221,7 +222,7 @@ class Submission:
         return _answer(ready, receipt or pending)
 
     async def _produce(self, prepared: Sequence[_Ready], cluster: ClusterMap) -> Sequence[Outcome]:
-        """Returns the fate of each, once that of all is known."""
+        """Produces the requests. Returns the outcome of each once all outcomes are known."""
         orders = [
             Produce(
                 self._topics.requests,
@@ -234,18 +235,19 @@ class Submission:
         return await produced(self._bus.publisher, orders)
 
     async def _until_answered(
-        self, waiters: Sequence[Waiter], looks: ReceiptPoller, stops: Mapping[Waiter, Sent], started_s: float
+        self, waiters: Sequence[Waiter], poller: ReceiptPoller, stops: Mapping[Waiter, Sent], started_s: float
     ) -> None:
-        """By receipts from the topic, else from the store, else until patience is at its end, whatever is under way by then.
+        """Waits until all have a receipt from the topic or the store, or until the timeout.
 
-        Patience counts from the beginning, because those of a list that the broker took at once have waited since; but what it took late
-        has the time of a first look.
+        The timeout counts from the start of the submission, because the first requests of a batch have waited since then. But a request
+        that the
+        broker acknowledged late has at least the time until the first poll.
         """
-        first_look_s = min(self._timing.first_look_s, self._timing.pending_after_s)
+        first_poll_s = min(self._timing.first_poll_s, self._timing.pending_after_s)
         taken_s = time.monotonic()
-        deadline_s = max(started_s + self._timing.pending_after_s, taken_s + first_look_s)
-        if not await answered(waiters, max(0.0, started_s + first_look_s - taken_s)):
-            looks.begin()
+        deadline_s = max(started_s + self._timing.pending_after_s, taken_s + first_poll_s)
+        if not await answered(waiters, max(0.0, started_s + first_poll_s - taken_s)):
+            poller.begin()
             handing_over = asyncio.create_task(self._hand_over(stops))
             try:
                 await answered(waiters, max(0.0, deadline_s - time.monotonic()))
@@ -253,28 +255,28 @@ class Submission:
                 handing_over.cancel()
 
     async def _hand_over(self, stops: Mapping[Waiter, Sent]) -> None:
-        """An open transaction may keep nodes from reading them; tries until brokers and store have answered."""
+        """Hands over stops that nodes cannot read because of an open transaction. It retries until brokers and store have answered."""
         try:
             while left := [stop for waiter, stop in stops.items() if waiter.is_waiting]:
                 if await self._overtaking.hand_over(left):
                     return
-                await asyncio.sleep(self._timing.look_again_s)
-        except Exception as bug:  # noqa: BLE001 - the requests are on their topic, and are answered when they are read
+                await asyncio.sleep(self._timing.poll_again_s)
+        except Exception as bug:  # noqa: BLE001 - the requests are on their topic and are answered when nodes read them
             self._notices("api_bug", problem=repr(bug), exc_info=bug)
 
     def _answered(self, ready: _Ready, outcome: Answer | Exception) -> Answer:
         if isinstance(outcome, Answer):
             return outcome
-        problem = "its receipt could not be read, which is a mistake of this server"
+        problem = "its receipt could not be read because of an error of this server"
         if isinstance(outcome, ApiProblem):
             problem = outcome.detail
         else:
             self._notices("api_bug", request_id=ready.request_id, problem=repr(outcome))
-        error = Problem("", problem, f"send it again with the id {ready.request_id}")
+        error = Problem("", problem, f"repeat it with the id {ready.request_id}")
         return _answer(ready, self._pending(ready).model_copy(update={"errors": (error,)}))
 
     def _pending(self, ready: _Ready) -> Receipt:
-        # Constructed: the model itself reads texts, and these values are ours.
+        # Without validation: these values do not come from a client.
         return Receipt.model_construct(
             request_id=ready.request_id,
             status=ReceiptStatus.PENDING,
@@ -289,12 +291,12 @@ def _answer(ready: _Ready, receipt: Receipt) -> Answer:
 
 
 def _named(request: Request) -> str | None:
-    """Returns what a request names within its namespace, as its receipt says it."""
+    """Returns the name or key in a request, as in its receipt."""
     return getattr(request, "name", None) or getattr(request, "key", None)
 
 
 def _named_alone(request: Request) -> str | None:
-    """Returns the run or job that a request names without saying of which namespace it is."""
+    """Returns the run or job id of a request without a namespace."""
     match request:
         case RunRequest(namespace=None, run_id=named) | JobCancel(namespace=None, job_id=named):
             return named
@@ -303,13 +305,13 @@ def _named_alone(request: Request) -> str | None:
 
 
 def check_batch_size(count: int) -> None:
-    """Raises InvalidInput for a batch that is empty or too long."""
+    """Raises InvalidInput for an empty or too long batch."""
     if not 1 <= count <= BATCH_MAX:
         raise InvalidInput([Problem("", f"the list has {count} items", f"send 1 to {BATCH_MAX} at once")])
 
 
 def _none_taken(prepared: Sequence[_Ready], failed: Sequence[Exception]) -> Exception:
-    """Returns what is to be said of requests of which none was acknowledged: of several all ids, under which they can be repeated safely."""
+    """Returns the error for requests of which none was acknowledged. For a batch it names all ids, for a safe repeat."""
     first = failed[0]
     problems = [each for each in failed if isinstance(each, ApiProblem)]
     if not isinstance(first, ApiProblem) or len(problems) < len(failed) or len(failed) == 1:
@@ -317,7 +319,7 @@ def _none_taken(prepared: Sequence[_Ready], failed: Sequence[Exception]) -> Exce
     named = zip(prepared, problems, strict=True)
     return ApiProblem(
         first.status,
-        f"the broker acknowledged none of {len(failed)} requests, and may have them all the same; repeat them with the ids that are named here",
+        f"the broker acknowledged none of {len(failed)} requests, but may have stored them; repeat them with the ids in `errors`",
         errors=[
             Problem(f"[{number}]", each.detail, f"id: {ready.request_id}") for number, (ready, each) in enumerate(named)
         ],

@@ -1,4 +1,4 @@
-"""Which shard a request belongs to: the same rule as the ingest's, for requests whose id is always set."""
+"""Computes the shard of a request, by the rule of the ingest. The request id must be set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidegate_core.language.values.problems import InvalidInput, Problem
 
 
 def shard_of_request(request: Request, request_id: str, shards: int) -> int:
-    """Returns the shard whose owner applies the request, and in which its receipt lies.
+    """Returns the shard whose owner applies the request and stores its receipt.
 
     Raises:
         InvalidInput: A run or job id names a shard that the cluster does not have.
@@ -50,7 +50,7 @@ def run_shard(run_id: str, shards: int, field: str = "run_id") -> int:
 
 
 def subject_of(request: Request) -> str:
-    """Returns what the request is about: the record's key, for people who read the topic."""
+    """Returns the key of the request's record: the object that the request names, for readers of the topic."""
     match request:
         case MessageSend() | MessageCancel():
             return f"{request.namespace}/{request.key}" if request.key is not None else request.namespace

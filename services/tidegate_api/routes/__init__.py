@@ -1,1 +1,1 @@
-"""One module per resource; a route parses, asks one service, and shows the answer."""
+"""Routes, one module per resource. A route parses the request, calls one service and returns the answer."""

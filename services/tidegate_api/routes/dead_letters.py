@@ -1,4 +1,4 @@
-"""Dead letters: what could not be used, and what is done about it."""
+"""Routes of dead letters: list, show, replay, drop."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tidegate_core.rows.dead_letter import LETTER_ID_PATTERN, QUEUES, LetterId, 
 
 router = APIRouter(prefix="/api/v1", tags=["dead letters"])
 
-Letter = Annotated[str, Path(pattern=LETTER_ID_PATTERN, description="Id of the letter, as it was listed")]
+Letter = Annotated[str, Path(pattern=LETTER_ID_PATTERN, description="Id of the dead letter")]
 QueueFilter = Annotated[Queue | None, Query(description="Only of this dead-letter topic")]
 TopicFilter = Annotated[
     str | None,
-    Query(max_length=249, description="Only records that stood on this topic, or were to be delivered there"),
+    Query(max_length=249, description="Only records that came from this topic, or were to be delivered to it"),
 ]
-ErrorClass = Annotated[str | None, Query(max_length=64, description="Only of this class, such as invalid")]
-Handled = Annotated[bool, Query(alias="all", description="Also those that were replayed or dropped")]
+ErrorClass = Annotated[str | None, Query(max_length=64, description="Only errors of this class, such as invalid")]
+Handled = Annotated[bool, Query(alias="all", description="Also dead letters that were replayed or dropped")]
 _ACTION = body(with_fields(fields("actor", "reason"), again={"type": "boolean"}), required=False)
 
 
@@ -42,8 +42,8 @@ async def list_letters(
     page_token: PageToken = None,
     page_size: PageSize = PAGE_SIZE,
 ) -> Page[DeadLetterView]:
-    """The oldest of each topic partition first. A page looks at 1,000 letters at most, so with filters it may have few or none
-    before the end of the list; go on while there is a `next_page_token`.
+    """Oldest first in each topic partition. A page reads at most 1,000 dead letters, so with filters it may be short or empty
+    before the end of the list. Continue while there is a `next_page_token`.
     """
     begin = instant_of("since", since)
     namespaces = () if namespace is None else (namespace,)
@@ -58,13 +58,13 @@ async def list_letters(
 
 @router.get("/dlq/{letter}", response_model=DeadLetterDetail, summary="Show a dead letter")
 async def get_letter(letter: Letter, services: ServicesOf) -> DeadLetterDetail:
-    """With its record's key, value and headers: as text where all of it shows, else as base64; 64 KiB of each at most."""
+    """With key, value and headers of the record: as text if all of it is printable, otherwise as base64; at most 64 KiB each."""
     return detail_of(*await services.letters.one(LetterId.parse(letter)))
 
 
 @router.get("/dlq/{letter}/value", summary="Show the whole value of a dead letter", response_model=dict[str, str])
 async def get_value(letter: Letter, services: ServicesOf) -> JSONResponse:
-    """As base64, so that no browser takes it for a page."""
+    """As base64, so that no browser shows it as a page."""
     found, _ = await services.letters.one(LetterId.parse(letter))
     return JSONResponse({"base64": base64.b64encode(found.value).decode()})
 
@@ -73,15 +73,15 @@ async def get_value(letter: Letter, services: ServicesOf) -> JSONResponse:
     "/dlq/{letter}/replay", response_model=DeadLetterAnswer, summary="Replay a dead letter", openapi_extra=_ACTION
 )
 async def replay(letter: Letter, request: Request, services: ServicesOf) -> DeadLetterAnswer:
-    """Produces the record again to where it stood, with its bytes, key and headers and a header `tidegate-replay` with the
-    letter's id. Once for all copies of it; a repeat answers `unchanged`.
+    """Produces the record to its original topic, with the same bytes, key and headers, and a header `tidegate-replay` with the id of the
+    dead letter. It is produced once for all copies; a repeat answers `unchanged`.
     """
     actor, reason, again = asked(await read_object(request), "again")
-    return await services.letter_desk.replay(LetterId.parse(letter), actor, reason, again=again)
+    return await services.dead_letter_service.replay(LetterId.parse(letter), actor, reason, again=again)
 
 
 @router.post("/dlq/{letter}/drop", response_model=DeadLetterAnswer, summary="Drop a dead letter", openapi_extra=_ACTION)
 async def drop(letter: Letter, request: Request, services: ServicesOf) -> DeadLetterAnswer:
-    """Says that nothing is to be done about it: it is listed no more, and lies on its topic until that forgets it."""
+    """Marks it as dropped: it is no longer listed by default. It stays on its topic until retention removes it."""
     actor, reason, again = asked(await read_object(request), "again")
-    return await services.letter_desk.drop(LetterId.parse(letter), actor, reason, again=again)
+    return await services.dead_letter_service.drop(LetterId.parse(letter), actor, reason, again=again)

@@ -1,4 +1,4 @@
-"""Events: facts about data and facts of the users' own, put on their topic."""
+"""Route of events: produces events about data partitions, and custom events, to their topic."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _MANY = {"type": "array", "items": _ONE, "minItems": 1, "maxItems": BATCH_MAX}
 @router.post(
     "/events",
     response_model=Page[EventView],
-    summary="Announce events",
+    summary="Send events",
     openapi_extra=body({"oneOf": [*_ONE["oneOf"], _MANY]}),
 )
 async def send_events(
     request: Request, services: ServicesOf, idempotency_key: IdempotencyKey = None
 ) -> Page[EventView]:
-    """One event, or a list of up to 1,000; answers when the broker has acknowledged all of them.
+    """One event, or a list of up to 1,000. The answer comes when the broker has acknowledged all of them.
 
-    An event without an `id` gets one, so that a repeat by the broker's client counts once. 503 names the ids of those that the
-    broker did not take: repeated with these they count once, whatever became of them.
+    An event without an `id` gets one, so that a repeat by the broker's client counts once. A 503 names the ids of events that the
+    broker did not acknowledge. A repeat with these ids counts once, even if the first try arrived.
     """
     document = await read_json(request)
     documents = document if isinstance(document, list) else [document]
     check_batch_size(len(documents))
     if isinstance(document, list):
-        refuse_key_of_list(idempotency_key, "give each event an id of its own")
+        refuse_key_of_list(idempotency_key, "give each event its own id")
     elif idempotency_key is not None:
         documents = [identified(each, idempotency_key) if isinstance(each, dict) else each for each in documents]
-    # On a thread, like a batch of messages: programs could not start meanwhile.
+    # On a thread, like a batch of messages: parsing would delay starts of programs.
     events = await services.pools.read(lambda: _all_parsed(documents, services.topics.events))
     problems = await put_events(
         services, [Announcement(event.id or "", _key_of(event), value) for event, value in events]
@@ -59,7 +59,7 @@ async def send_events(
 
 
 def _require_all(events: Sequence[Event], problems: Sequence[ApiProblem | None]) -> None:
-    """Raises what became of the events that the broker did not take; of a list all ids, with their places."""
+    """Raises ApiProblem if the broker did not acknowledge an event. For a list it names all such ids and their places."""
     failed = [
         (number, event, problem)
         for number, (event, problem) in enumerate(zip(events, problems, strict=True))
@@ -72,7 +72,7 @@ def _require_all(events: Sequence[Event], problems: Sequence[ApiProblem | None])
         raise first
     raise ApiProblem(
         first.status,
-        f"the broker took {len(events) - len(failed)} of {len(events)} events; repeat the others, with the ids that are named here",
+        f"the broker acknowledged {len(events) - len(failed)} of {len(events)} events; repeat the others with the ids in `errors`",
         errors=[Problem(f"[{number}]", str(problem), f"id: {event.id}") for number, event, problem in failed],
         headers=first.headers,
     )
@@ -87,17 +87,17 @@ def _all_parsed(documents: list[Any], topic: str) -> list[tuple[Event, bytes]]:
 def _parsed(document: Any, number: int, count: int, topic: str) -> list[Event]:
     try:
         events = parse_events(json.dumps(document).encode())
-        # Which namespaces the topic is for is a setting of the nodes'; that tidegate's own is nobody's is known here.
+        # The allowed namespaces of the topic are a setting of the nodes. Only the reserved namespace `tidegate` is refused here.
         authorize_events(events, EVERY, topic)
     except InvalidInput as refusal:
         problems = refusal.problems if count == 1 else placed(number, refusal.problems)
-        # 400, as an owner's refusal has it; 403 is of pages and their hosts.
+        # 400, as for an owner's refusal; 403 is only for the Host and Origin checks.
         error_class = "invalid" if refusal.error_class == "forbidden" else refusal.error_class
         raise InvalidInput(problems, error_class) from refusal
     return [event if event.id is not None else event.model_copy(update={"id": str(uuid.uuid4())}) for event in events]
 
 
 def _key_of(event: Event) -> str:
-    """One topic partition per dataset: its events are counted in the order in which they came."""
+    """Returns the record's key. A dataset has one key, so its events are in one topic partition and are counted in order."""
     subject = event.dataset if isinstance(event, DataPartitionEvent) else event.subject or event.type
     return f"{event.namespace}/{subject}"

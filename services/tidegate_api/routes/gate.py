@@ -1,6 +1,6 @@
-"""The start gate and the reports of programs. Authorised by the token of the attempt, which only its launcher was given.
+"""Routes of the start gate and of reports by programs. Requests carry the token of the attempt, which only its launcher got.
 
-Each success names the run: without that a wrapper takes it for somebody else's, a proxy's say, and asks again.
+Each success names the run. A wrapper repeats a request whose answer does not name it, because the answer may be a proxy's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SCHEME = "bearer "
 
 
 def speaks_for(secrets: Sequence[bytes], authorization: str | None, run_id: str, attempt: int) -> bool:
-    """Whether an Authorization header holds the attempt's token, by one of the secrets; takes as long for a near miss as for a wild guess."""
+    """Whether an Authorization header holds the attempt's token, signed with one of the secrets. The comparison takes constant time."""
     header = authorization or ""
     given = header[len(SCHEME) :].strip() if header[: len(SCHEME)].lower() == SCHEME else ""
     return any(hmac.compare_digest(given.encode(), run_token(each, run_id, attempt).encode()) for each in secrets)
@@ -41,21 +41,21 @@ router = APIRouter(prefix="/api/v1", tags=["gate"])
 Authorization = Annotated[str | None, Header(description="Bearer token of the attempt")]
 Answer = dict[str, Any]
 SEQ_MAX = 2**63 - 1
-"""Of a driver's reports: beyond what any counts to, and below the 38 digits that the store's numbers have."""
+"""Largest number of a driver's report: more than a driver ever counts, and below the 38 digits of the store's numbers."""
 
 EXIT_CODE_MAX = 2**63 - 1
-"""Beyond what any system has, and below the store's 38 digits as well."""
+"""Largest exit code: more than any system uses, and below the store's 38 digits."""
 
 
 class Report(BaseModel):
-    """What every report says.
+    """Fields of every report.
 
     Attributes:
-        attempt: 1 or more.
-        driver: UUID in the memory of the one process that speaks.
+        attempt: Number of the attempt, 1 or more.
+        driver: UUID that exists only in the memory of the reporting process.
     """
 
-    # A newer wrapper may say more.
+    # A newer wrapper may send more fields.
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     attempt: int = Field(ge=1)
@@ -63,11 +63,11 @@ class Report(BaseModel):
 
 
 class StartReport(Report):
-    """A program's driver asks whether it may run.
+    """Request of a program's driver to run.
 
     Attributes:
-        host: The machine's own name, for the log.
-        launcher_host: Of the launcher that started it, as in the run; older wrappers do not say it.
+        host: Name of the driver's machine, for the log.
+        launcher_host: Host of the launcher that started it, as in the run; older wrappers do not send it.
     """
 
     launcher_host: str | None = Field(default=None, min_length=1, max_length=256)
@@ -76,10 +76,10 @@ class StartReport(Report):
 
 
 class OutputsReport(Report):
-    """All outputs of the run so far; they replace the earlier ones.
+    """All outputs of the run so far; they replace the earlier outputs.
 
     Attributes:
-        seq: The driver's count of these reports: one that comes after a later one changes nothing.
+        seq: Number of the report, counted by the driver. A report that arrives after a later one changes nothing.
     """
 
     outputs: dict[str, Any]
@@ -87,7 +87,7 @@ class OutputsReport(Report):
 
 
 class DataPartitionReport(Report):
-    """A data partition that the run has made and committed."""
+    """A data partition that the run has written and committed."""
 
     dataset: DatasetId
     partition: DataPartitionName
@@ -97,7 +97,7 @@ class DataPartitionReport(Report):
 
 
 class FinishedReport(Report):
-    """How the program ended, by its wrapper."""
+    """End of the program, reported by its wrapper."""
 
     outcome: Literal["succeeded", "failed", "killed", "timed_out"]
     reason: str | None = None
@@ -110,7 +110,7 @@ class FinishedReport(Report):
 async def start(
     run_id: RunPath, report: StartReport, services: ServicesOf, authorization: Authorization = None
 ) -> Answer:
-    """200: run the program. 409: another driver has it, it was closed, or the attempt is over; do not run."""
+    """200: run the program. 409: do not run it, because another driver runs it, the run was closed, or the attempt is over."""
     await _decided(
         services,
         "start",
@@ -119,7 +119,7 @@ async def start(
         authorization,
         lambda: services.gate.start(run_id, report.attempt, report.driver, report.launcher_host),
     )
-    services.pokes.poke(run_id)
+    services.wake_ups.wake(run_id)
     services.notices("run_started", run_id=run_id, attempt=report.attempt, host=report.host, pid=report.pid)
     return {"run_id": run_id, "attempt": report.attempt, "state": "running"}
 
@@ -128,7 +128,7 @@ async def start(
 async def outputs(
     run_id: RunPath, report: OutputsReport, services: ServicesOf, authorization: Authorization = None
 ) -> Answer:
-    """At most 64 KiB of JSON in all, at most 100 levels deep."""
+    """At most 64 KiB of JSON in total, nested at most 100 levels deep."""
     await _decided(
         services,
         "outputs",
@@ -144,7 +144,7 @@ async def outputs(
 async def finished(
     run_id: RunPath, report: FinishedReport, services: ServicesOf, authorization: Authorization = None
 ) -> Answer:
-    """Idempotent: a repeat of a recorded end is answered like the first. 409: another end was recorded, and which."""
+    """Idempotent: a repeat of the recorded end is answered like the first. 409: another end was recorded; the answer names it."""
 
     def decide() -> None:
         services.gate.finished(
@@ -159,18 +159,18 @@ async def finished(
         )
 
     await _decided(services, "finished", run_id, report, authorization, decide)
-    services.pokes.poke(run_id)
+    services.wake_ups.wake(run_id)
     services.notices("run_finished", run_id=run_id, attempt=report.attempt, outcome=report.outcome)
     return {"run_id": run_id, "outcome": report.outcome}
 
 
-@router.post("/runs/{run_id}/partitions", summary="Announce a data partition")
+@router.post("/runs/{run_id}/partitions", summary="Report a data partition")
 async def partitions(
     run_id: RunPath, report: DataPartitionReport, services: ServicesOf, authorization: Authorization = None
 ) -> Answer:
-    """Answers when the event is on its topic. Its id does not name the attempt: a retry's repeat counts once.
+    """The answer comes when the event is on its topic. The event's id does not contain the attempt, so a repeat by a retry counts once.
 
-    400 in the namespace `tidegate`, which no event may name.
+    400 in the namespace `tidegate`, which is reserved.
     """
     _authorise(services, authorization, run_id, report.attempt)
     run = await _counted(
@@ -195,7 +195,7 @@ async def partitions(
     try:
         authorize_events([event], EVERY, services.topics.events)
     except RefusedRecord as refusal:
-        # Nodes would refuse it, and the program would hear nothing of that.
+        # Nodes would refuse the event later, and the program would not notice.
         raise InvalidInput(refusal.problems) from refusal
     await put_event(
         services, Announcement(event_id, f"{run.namespace}/{report.dataset}", event.canonical_json().encode())
@@ -211,7 +211,7 @@ async def _decided(
 
 
 async def _counted(services: Services, action: str, decide: Callable[[], Any]) -> Any:
-    """Runs a decision on the gate's threads and counts its answer."""
+    """Runs a decision on the gate's threads and counts the answer in a metric."""
     answer = "error"
     try:
         result = await services.pools.gate(decide)
@@ -228,6 +228,6 @@ def _authorise(services: Services, authorization: str | None, run_id: str, attem
     if not speaks_for(services.secrets, authorization, run_id, attempt):
         raise ApiProblem(
             401,
-            f"run {run_id} attempt {attempt}: the token does not belong to it; nodes and API need the same gate secret",
+            f"run {run_id} attempt {attempt}: the token is not valid for it; give nodes and API the same gate secret",
             headers={"WWW-Authenticate": "Bearer"},
         )

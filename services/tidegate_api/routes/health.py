@@ -1,4 +1,4 @@
-"""Probes and metrics."""
+"""Routes of probes and metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ router = APIRouter(tags=["health"])
 
 @router.get("/livez", response_class=PlainTextResponse, summary="Is the process alive?")
 async def livez() -> str:
-    """Never depends on a brick: restarting this process would not bring one back."""
+    """Does not depend on Kafka or DynamoDB, because a restart of this process would not repair them."""
     return "ok\n"
 
 
@@ -21,12 +21,12 @@ async def livez() -> str:
 async def readyz(services: ServicesOf) -> str:
     """Whether the store answers, the cluster is initialised, and receipts are read.
 
-    An open transaction among the receipts is named, and is no reason to send clients elsewhere: every process reads the same topic, and answers
-    are found in the store.
+    The answer names an open transaction on the receipts topic, but stays 200: every process reads the same topic, and answers are
+    also found in the store.
     """
     await services.cluster.current()
-    if not services.desk.reads:
-        raise unavailable("receipts are not read yet: the broker does not answer, or tidegate init has not run")
+    if not services.receipt_waiters.reads:
+        raise unavailable("receipts are not read: the broker does not answer, or tidegate init has not run; check both")
     return "".join(f"{line}\n" for line in ("ok", *services.transactions.reasons()))
 
 

@@ -1,4 +1,4 @@
-"""Jobs: occurrences in the making, and what each waits for."""
+"""Routes of jobs: list, show, explain, cancel."""
 
 from __future__ import annotations
 
@@ -25,17 +25,15 @@ from tidegate_client.views import JobView, Page, ReceiptView, WhyView
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 
-States = Annotated[
-    list[ShownState] | None, Query(description="Only jobs in this state, or in one of these: repeat the parameter")
-]
+States = Annotated[list[ShownState] | None, Query(description="Only jobs in this state; may be repeated")]
 Since = Annotated[
     str | None,
     Query(
         max_length=64,
-        description="Only of this nominal instant or later; of a job that gathers, its first event counts",
+        description="Only this nominal time or later; a job that gathers evidence counts by its first event",
     ),
 ]
-Until = Annotated[str | None, Query(max_length=64, description="Only before this instant")]
+Until = Annotated[str | None, Query(max_length=64, description="Only nominal times before this")]
 
 
 @router.get("/jobs", response_model=Page[JobView], summary="List open jobs")
@@ -49,10 +47,10 @@ async def list_jobs(
     page_token: PageToken = None,
     page_size: PageSize = PAGE_SIZE,
 ) -> Page[JobView]:
-    """Those that gather evidence (`pending_trigger`) first, with what is missing; then those that wait or launch.
+    """First jobs that gather evidence (`pending_trigger`), with the missing evidence; then jobs that wait or launch.
 
-    Each part is ordered by shard, then by id (those that gather: by schedule and key). That is no order of time: `since` and `until` choose by
-    nominal instant. Where the filters keep little, a page may have few items or none and still name the next one.
+    Each part is ordered by shard, then by id (jobs that gather evidence: by schedule and key), not by time. `since` and `until` select
+    by nominal time. With narrow filters a page may be short or empty and still have a `next_page_token`.
     """
     wanted = WantedJobs(
         namespace, schedule, frozenset(state or ()), instant_of("since", since), instant_of("until", until)
@@ -65,18 +63,18 @@ async def get_job(job_id: RunPath, services: ServicesOf) -> JobView:
     return await services.jobs.one(job_id)
 
 
-@router.get("/jobs/{job_id}/why", response_model=WhyView, summary="Say why a job waits, or what became of it")
+@router.get("/jobs/{job_id}/why", response_model=WhyView, summary="Explain why a job waits, or its outcome")
 async def why_job(job_id: RunPath, services: ServicesOf) -> WhyView:
-    """Each reason has a code of the closed list in `docs/reasons.md`. A run has the id of its job."""
+    """Each reason has a code from the list in `docs/reasons.md`. A run has the id of its job."""
     return await services.why.job(job_id)
 
 
 @router.post(
     "/jobs/{job_id}/cancel",
     response_model=ReceiptView,
-    summary="Cancel a job that waits",
+    summary="Cancel a waiting job",
     openapi_extra=body(fields("namespace", "reason", "actor", "id"), required=False),
 )
 async def cancel_job(job_id: RunPath, request: RawRequestOf) -> JSONResponse:
-    """409 `too_late` for a job that has become a run: cancel the run."""
+    """409 `too_late` if the job has become a run: cancel the run instead."""
     return await request.send(type="job.cancel", job_id=job_id)

@@ -1,4 +1,4 @@
-"""Limits in use."""
+"""Routes of limits in use."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ router = APIRouter(prefix="/api/v1", tags=["cluster"])
 
 NamespaceFilter = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only of this namespace")]
 NamespacePath = Annotated[str, Path(pattern=NAME_PATTERN, description="Namespace")]
-ScopePath = Annotated[str, Path(pattern=LIMIT_SCOPE_PATTERN, description="As a limit's id says it")]
-Shown = Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="Most holders, and most waiters")]
-NamePath = Annotated[str, Path(pattern=LIMIT_NAME_PATTERN, description="As a limit's id says it")]
+ScopePath = Annotated[str, Path(pattern=LIMIT_SCOPE_PATTERN, description="Scope, as in the limit's id")]
+Shown = Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="Most holders, and most waiters, to return")]
+NamePath = Annotated[str, Path(pattern=LIMIT_NAME_PATTERN, description="Name, as in the limit's id")]
 
 
 @router.get("/limits", response_model=Page[LimitSummary], summary="List limits in use")
 async def list_limits(services: ServicesOf, namespace: NamespaceFilter = None) -> Page[LimitSummary]:
-    """Those that somebody holds or waits for, in one page: those with stuck permits first, then by how many wait. Looks through all
-    open runs and all queues.
+    """All limits with permits in use or waiting jobs, in one page. Limits with stuck permits come first, then the longest queues.
+    The request reads all open runs and all queues.
     """
     return Page(items=await services.limits.all(namespace))
 
@@ -33,7 +33,7 @@ async def list_limits(services: ServicesOf, namespace: NamespaceFilter = None) -
 async def get_limit(
     namespace: NamespacePath, scope: ScopePath, name: NamePath, services: ServicesOf, page_size: Shown = PAGE_SIZE
 ) -> LimitDetail:
-    """With the runs that hold its permits, and the jobs that wait, in their order. `holders_left_out` and `waiters_left_out` say how many
-    further ones there are.
+    """With the runs that hold its permits, and the waiting jobs in queue order. `holders_left_out` and `waiters_left_out` count the
+    ones that are not returned.
     """
     return await services.limits.one(namespace, scope, name, page_size)

@@ -1,4 +1,4 @@
-"""Messages: deliver a payload to a topic at a time, take it back, see how it stands."""
+"""Routes of messages: send, show, cancel."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from tidegate_core.language.values.problems import MAX_PROBLEMS, InvalidInput, P
 
 router = APIRouter(prefix="/api/v1", tags=["messages"])
 
-Namespace = Annotated[str, Query(pattern=NAME_PATTERN, description="Of the message")]
-Key = Annotated[str | None, Query(pattern=FREE_TEXT_PATTERN, description="The message's key; or")]
+Namespace = Annotated[str, Query(pattern=NAME_PATTERN, description="Namespace of the message")]
+Key = Annotated[str | None, Query(pattern=FREE_TEXT_PATTERN, description="Key of the message; or message_id")]
 MessageId = Annotated[
-    str | None, Query(pattern=FREE_TEXT_PATTERN, description="the id of the request that sent it, or its printed id")
+    str | None, Query(pattern=FREE_TEXT_PATTERN, description="Id of the request, or from its receipt; or key")
 ]
 _BATCH = {"type": "array", "items": ref("MessageSend"), "minItems": 1, "maxItems": BATCH_MAX}
 
@@ -48,8 +48,8 @@ _BATCH = {"type": "array", "items": ref("MessageSend"), "minItems": 1, "maxItems
 async def send_messages(request: Request, services: ServicesOf, idempotency_key: IdempotencyKey = None) -> JSONResponse:
     """One message, or a list of up to 1,000.
 
-    A list is checked as a whole before anything is sent, and each item's receipt says what became of it: 200 with all of
-    them, 202 while some are pending; one of these with `errors` was not taken by the broker, and says how to send it again.
+    A list is checked as a whole before anything is sent. Each item then has a receipt: 200 with all receipts, 202 while some are
+    pending. A pending receipt with `errors` was not acknowledged by the broker, and says how to repeat it.
     """
     document = await read_json(request)
     if isinstance(document, list):
@@ -64,7 +64,7 @@ async def get_message(
     return await services.messages.one(_cancel(namespace, key, message_id))
 
 
-@router.delete("/messages", response_model=ReceiptView, summary="Take a message back")
+@router.delete("/messages", response_model=ReceiptView, summary="Cancel a message")
 async def cancel_message(
     services: ServicesOf,
     namespace: Namespace,
@@ -74,9 +74,10 @@ async def cancel_message(
     reason: Reason = None,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
-    """200 `cancelled`: it will not be delivered. 404: there is none. 409 `too_late`: it was sent, or is on its way.
+    """200 `cancelled`: it will not be delivered. 404: it does not exist. 409 `too_late`: it was delivered, or its delivery is under way.
 
-    What is on its way is delivered, or becomes a dead letter at last, as without the cancel; so it expires with its `expire_after`.
+    A delivery that is under way ends as without the cancel: the message is delivered, expires by its `expire_after`, or becomes a dead
+    letter.
     """
     wanted = known(namespace=namespace, key=key, message_id=message_id, actor=actor, reason=reason)
     return await write(services, {"type": "message.cancel", **wanted}, idempotency_key)
@@ -84,8 +85,8 @@ async def cancel_message(
 
 async def _send_all(services: Services, documents: list[Any], idempotency_key: str | None) -> JSONResponse:
     check_batch_size(len(documents))
-    refuse_key_of_list(idempotency_key, "give each message an id of its own")
-    # On a thread: 1,000 messages of 15 KB take more than a second, in which no program could start.
+    refuse_key_of_list(idempotency_key, "give each message its own id")
+    # On a thread: parsing 1,000 messages of 15 KB takes more than a second, and would delay starts of programs.
     requests = await services.pools.read(lambda: _parsed(documents))
     answers = await services.submission.submit_all(requests)
     pending = [answer for answer in answers if answer.is_pending]
@@ -95,7 +96,7 @@ async def _send_all(services: Services, documents: list[Any], idempotency_key: s
 
 
 def _parsed(documents: list[Any]) -> list[WriteRequest]:
-    """Returns the messages of a batch. Raises InvalidInput with the first problems of all of them, each with its place."""
+    """Returns the messages of a batch. Raises InvalidInput with the first problems of the batch, each with its place."""
     requests: list[WriteRequest] = []
     problems: list[Problem] = []
     seen: set[tuple[str | None, str]] = set()
@@ -110,7 +111,9 @@ def _parsed(documents: list[Any]) -> list[WriteRequest]:
         if message.id is not None:
             name = message.namespace, message.id
             if name in seen:
-                problems.append(Problem(f"[{number}].id", "stands on another message of the list", "give each its own"))
+                problems.append(
+                    Problem(f"[{number}].id", "is also the id of another message of the list", "give each its own id")
+                )
             seen.add(name)
         requests.append(message)
     if problems:

@@ -1,4 +1,4 @@
-"""The ledger: each occurrence with its disposition, once."""
+"""Route of the ledger: each occurrence once, with its outcome."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tidegate_core.language.values.names import NAME_PATTERN
 
 router = APIRouter(prefix="/api/v1", tags=["occurrences"])
 
-Namespace = Annotated[str, Query(pattern=NAME_PATTERN, description="Of this namespace")]
+Namespace = Annotated[str, Query(pattern=NAME_PATTERN, description="Namespace")]
 
 
-@router.get("/occurrences", response_model=Page[OccurrenceView], summary="List what became of occurrences")
+@router.get("/occurrences", response_model=Page[OccurrenceView], summary="List the outcomes of occurrences")
 async def list_occurrences(
     services: ServicesOf,
     namespace: Namespace,
@@ -26,9 +26,9 @@ async def list_occurrences(
     page_token: PageToken = None,
     page_size: PageSize = PAGE_SIZE,
 ) -> Page[OccurrenceView]:
-    """With `since` <= nominal < `until`. A launched occurrence gets its row when its run has ended; kept 90 days.
+    """Only `since` <= nominal < `until`. A launched occurrence gets its row when its run has ended. Rows are kept 90 days.
 
-    Where the bounds keep little, a page may have few items or none and still name the next one.
+    With narrow filters a page may be short or empty and still have a `next_page_token`.
     """
     return await services.occurrences.page(
         namespace, schedule, instant_of("since", since), instant_of("until", until), place_of(page_token), page_size

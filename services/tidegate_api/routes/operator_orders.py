@@ -1,4 +1,4 @@
-"""Bodies of what operators order: who wants it, why, and one flag."""
+"""Parses the bodies of operator requests: actor, reason, and one flag."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ TEXT_CHARACTERS_MAX: Final = 1_024
 def asked(document: dict[str, Any], flag: str) -> tuple[str | None, str | None, bool]:
     """Returns actor, reason and the flag. Raises InvalidInput with all problems."""
     known = ("actor", "reason", flag)
-    problems = [Problem(name, "is no field of this", ", ".join(known)) for name in sorted(document.keys() - set(known))]
+    problems = [
+        Problem(name, "is not a field of this request", ", ".join(known))
+        for name in sorted(document.keys() - set(known))
+    ]
     actor, reason, is_set = document.get("actor"), document.get("reason"), document.get(flag, False)
     for name, value in (("actor", actor), ("reason", reason)):
         if not (value is None or (isinstance(value, str) and len(value) <= TEXT_CHARACTERS_MAX)):

@@ -1,4 +1,4 @@
-"""What routes share: the services, checked path parameters, paging, and the way of a write."""
+"""Shared parts of routes: services, path and query parameters, paging, preconditions, and the sending of requests."""
 
 from __future__ import annotations
 
@@ -31,39 +31,40 @@ def services_of(request: Request) -> Services:
 ServicesOf = Annotated[Services, Depends(services_of)]
 NamespacePath = Annotated[str, Path(pattern=NAME_PATTERN, description="Namespace")]
 NamePath = Annotated[str, Path(pattern=NAME_PATTERN, description="Name within the namespace")]
-RunPath = Annotated[str, Path(pattern=RUN_ID_PATTERN, description="Run or job id, as it was printed")]
+RunPath = Annotated[str, Path(pattern=RUN_ID_PATTERN, description="Id of the run or job")]
 NamespaceFilter = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only of this namespace")]
 ScheduleFilter = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only of schedules with this name")]
-PageToken = Annotated[
-    str | None, Query(max_length=4_096, description="next_page_token of the page before, until it is empty")
-]
+PageToken = Annotated[str | None, Query(max_length=4_096, description="next_page_token of the last page")]
 PageSize = Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="Most items of this page")]
 IdempotencyKey = Annotated[
-    str | None, Header(max_length=128, description="Request id: a repeat under it does not act twice (7 days)")
+    str | None,
+    Header(max_length=128, description="Request id; a repeat with the same id has no second effect (7 days)"),
 ]
-Actor = Annotated[str | None, Query(max_length=1_024, description="Who wants it, for the record")]
-ExpectedVersion = Annotated[int | None, Query(ge=0, description="Compare-and-set; 0: must not exist")]
+Actor = Annotated[str | None, Query(max_length=1_024, description="Who does this; stored with the request")]
+ExpectedVersion = Annotated[
+    int | None, Query(ge=0, description="Expected present version, 409 if it differs; 0: must not exist")
+]
 IfMatch = Annotated[
     str | None,
-    Header(description="ETag of the version that is to be replaced, or * for any that exists; 412 if it is another"),
+    Header(description="ETag of the version to replace, or * for any existing version; 412 if the version differs"),
 ]
-IfNoneMatch = Annotated[str | None, Header(description="*: it must not exist; 412 if it does")]
+IfNoneMatch = Annotated[str | None, Header(description="*: must not exist; 412 if it exists")]
 Time = Annotated[str | None, Query(max_length=64, description="RFC 3339 time with offset")]
-Reason = Annotated[str | None, Query(max_length=1_024, description="Why, for the record")]
+Reason = Annotated[str | None, Query(max_length=1_024, description="Why; stored with the request")]
 PAGE_SIZE = PAGE_SIZE_DEFAULT
 VERSION_DIGITS_MAX = 18
-"""Of a version in an ETag: more than are ever counted, and no work for the conversion."""
+"""Digits of a version in an ETag: more than a version ever has, and cheap to convert."""
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """Raises InvalidInput for a parameter that the route does not have: passed over, a dry run that is mistyped would be an apply."""
+    """Raises InvalidInput for an unknown parameter. If it were ignored, a mistyped `dry_run` would be a real apply."""
     if not request.query_params:
-        return  # As most writes: what a route has is not looked up for them.
+        return  # Most requests have no parameters; this saves the comparison.
     known = sorted(_parameters_of(request.scope["route"].dependant))
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         hints = {name: did_you_mean(name, known) if known else "" for name in unknown}
-        raise InvalidInput([Problem(name, "is no parameter of this", hint) for name, hint in hints.items()])
+        raise InvalidInput([Problem(name, "is not a parameter of this route", hint) for name, hint in hints.items()])
 
 
 def _parameters_of(dependant: Dependant) -> set[str]:
@@ -72,10 +73,10 @@ def _parameters_of(dependant: Dependant) -> set[str]:
 
 
 def request_of(document: Mapping[str, Any], idempotency_key: str | None) -> WriteRequest:
-    """Returns the request of a document by the very parser that reads the topic.
+    """Returns the request of a document, by the same parser that reads the topic.
 
     Raises:
-        InvalidInput: With all problems.
+        InvalidInput: The document is wrong; the error has all problems.
     """
     return parse_request(_written(identified(document, idempotency_key)).encode())
 
@@ -84,29 +85,29 @@ def _written(document: Mapping[str, Any]) -> str:
     try:
         return exact_json(document)
     except ValueError:
-        # With a number that JSON cannot hold: the parser tells of it.
+        # The document has a number that JSON cannot hold; the parser reports it.
         return json.dumps(document)
 
 
 def identified(document: Mapping[str, Any], idempotency_key: str | None) -> dict[str, Any]:
-    """Returns the document with the id of the header, if it came that way. Raises InvalidInput when both differ, or a header cannot carry it."""
+    """Returns the document with the id of the header. Raises InvalidInput if body and header differ, or the header is not ASCII."""
     given = document.get("id")
     if idempotency_key is None or given == idempotency_key:
         return dict(document)
     if not idempotency_key.isascii():
-        # Its bytes say no encoding: read as one that was not meant it is another id, under which nobody asks or cancels.
-        problem = Problem("Idempotency-Key", "has other characters than ASCII", "give it as id in the body")
+        # A header has no encoding. Read in the wrong one it would be another id, which no client knows.
+        problem = Problem("Idempotency-Key", "has characters outside ASCII", "send it as id in the body")
         raise InvalidInput([problem])
     if given is not None:
-        problem = Problem("id", "differs from the header Idempotency-Key", "give one of them")
+        problem = Problem("id", "differs from the header Idempotency-Key", "send one of them")
         raise InvalidInput([problem])
     return {**document, "id": idempotency_key}
 
 
 def refuse_key_of_list(idempotency_key: str | None, instead: str) -> None:
-    """Raises InvalidInput where the header is given with a list: it names one request, and each of a list is one of its own."""
+    """Raises InvalidInput if the header is sent with a list: it is the id of one request, and a list has several."""
     if idempotency_key is not None:
-        raise InvalidInput([Problem("Idempotency-Key", "cannot name a whole list", instead)])
+        raise InvalidInput([Problem("Idempotency-Key", "is for one request, not for a list", instead)])
 
 
 async def write(
@@ -123,7 +124,7 @@ async def write(
 
 
 class RawRequest:
-    """A request whose body a route takes as it comes: the fields of the path, and what the body says beside them."""
+    """A request with a raw body: the fields of the path are merged with the fields of the body."""
 
     def __init__(self, request: Request, services: ServicesOf, idempotency_key: IdempotencyKey = None) -> None:
         self._request = request
@@ -131,7 +132,7 @@ class RawRequest:
         self._idempotency_key = idempotency_key
 
     async def send(self, *, strict: bool = False, **outside: str) -> JSONResponse:
-        """Sends it and answers with its receipt."""
+        """Sends the request and answers with its receipt."""
         document = merged(outside, await read_object(self._request))
         return await write(self._services, document, self._idempotency_key, strict=strict)
 
@@ -140,12 +141,12 @@ RawRequestOf = Annotated[RawRequest, Depends()]
 
 
 def known(**fields: Any) -> dict[str, Any]:
-    """Returns the fields that were given."""
+    """Returns the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def merged(outside: Mapping[str, Any], inside: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the body's fields with those that the path says; a body that says otherwise is refused."""
+    """Returns the fields of body and path. Raises InvalidInput if the body differs from the path."""
     for name, value in outside.items():
         if name in inside and inside[name] != value:
             raise InvalidInput([Problem(name, f'differs from the path\'s, "{value}"', "leave it out of the body")])
@@ -161,7 +162,7 @@ def instant_of(field: str, text: str | None) -> Instant | None:
 
 
 def placed(number: int, problems: Sequence[Problem]) -> list[Problem]:
-    """Returns the problems of one item of a list, with its place before their fields."""
+    """Returns the problems of one item of a list; each field is prefixed with the item's place."""
     return [
         Problem(f"[{number}].{each.field}" if each.field else f"[{number}]", each.problem, each.hint)
         for each in problems
@@ -169,11 +170,11 @@ def placed(number: int, problems: Sequence[Problem]) -> list[Problem]:
 
 
 class Precondition(NamedTuple):
-    """The version that a write expects.
+    """The version that a request expects.
 
     Attributes:
-        version: As a request has it (`expected_version`); None is no check.
-        of_header: Whether a header says it: a failure is 412 then, and not 409.
+        version: Value of `expected_version` of the request; None is no check.
+        of_header: Whether it came in a header; then a conflict is 412 and not 409.
     """
 
     version: int | Literal["any"] | None
@@ -183,21 +184,21 @@ class Precondition(NamedTuple):
 def precondition(
     expected_version: ExpectedVersion = None, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
 ) -> Precondition:
-    """Returns the version that a write expects, however that was said.
+    """Returns the version that a request expects, from parameter or headers.
 
     Raises:
-        InvalidInput: Two ways say it and differ, or a header names no version.
+        InvalidInput: Parameter and headers differ, or a header holds no version.
     """
     if if_none_match is not None and if_none_match.strip() != "*":
-        raise InvalidInput([Problem("If-None-Match", "is not *", "give *, or the version that is meant as If-Match")])
+        raise InvalidInput([Problem("If-None-Match", "is not *", "send *, or the version as If-Match")])
     of_header = version_of_etag(if_match)
     if if_none_match is not None:
         if of_header is not None:
-            raise InvalidInput([Problem("If-None-Match", "contradicts the header If-Match", "give one of them")])
+            raise InvalidInput([Problem("If-None-Match", "contradicts the header If-Match", "send one of them")])
         of_header = 0
     if None not in (expected_version, of_header) and expected_version != of_header:
         header = "If-Match" if if_none_match is None else "If-None-Match"
-        raise InvalidInput([Problem("expected_version", f"differs from the header {header}", "give one of them")])
+        raise InvalidInput([Problem("expected_version", f"differs from the header {header}", "send one of them")])
     return Precondition(expected_version if of_header is None else of_header, of_header is not None)
 
 
@@ -205,10 +206,10 @@ PreconditionOf = Annotated[Precondition, Depends(precondition)]
 
 
 def version_of_etag(if_match: str | None) -> int | Literal["any"] | None:
-    """Returns the version that an If-Match header names; `*` names any that exists.
+    """Returns the version in an If-Match header; `*` means any existing version.
 
     Raises:
-        InvalidInput: It is no version's ETag.
+        InvalidInput: The header is not the ETag of a version.
     """
     if if_match is None:
         return None
@@ -217,6 +218,6 @@ def version_of_etag(if_match: str | None) -> int | Literal["any"] | None:
     text = if_match.strip().removeprefix("W/").strip('"')
     if not text.isdecimal() or len(text) > VERSION_DIGITS_MAX:
         raise InvalidInput(
-            [Problem("If-Match", "is not the ETag of a schedule or source", 'copy it as it came, such as "3"')]
+            [Problem("If-Match", "is not the ETag of a schedule or source", 'copy it unchanged, such as "3"')]
         )
     return int(text)

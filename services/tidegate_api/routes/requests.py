@@ -1,4 +1,4 @@
-"""Requests as they stand on the topic, and their receipts."""
+"""Routes of raw requests, as on their topic, and of their receipts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from tidegate_core.rows.keys import NO_NAMESPACE
 router = APIRouter(prefix="/api/v1", tags=["requests"])
 
 PENDING_MS_MAX = 3_600_000
-"""How long after it was sent a request without an answer is called pending: longer than any take-over or outage that
-nobody notices. After that its receipt is simply not there."""
+"""Milliseconds after its sending for which a request without a receipt counts as pending: longer than any take-over or unnoticed outage.
+Later the answer is 404."""
 
 NamespaceOrDash = Annotated[
-    str, Path(pattern=r"^(?:-|[a-z0-9][a-z0-9._-]{0,127})$", description="`-` where it has none")
+    str,
+    Path(pattern=r"^(?:-|[a-z0-9][a-z0-9._-]{0,127})$", description="Namespace of the request, or `-` if it has none"),
 ]
-RequestIdPath = Annotated[str, Path(pattern=FREE_TEXT_PATTERN, description="The request's id")]
+RequestIdPath = Annotated[str, Path(pattern=FREE_TEXT_PATTERN, description="Id of the request")]
 
 
 @router.post(
@@ -41,20 +42,22 @@ RequestIdPath = Annotated[str, Path(pattern=FREE_TEXT_PATTERN, description="The 
     openapi_extra=body({"oneOf": [ref(model.__name__) for model in REQUEST_TYPES.values()]}),
 )
 async def send_request(request: Request, services: ServicesOf, idempotency_key: IdempotencyKey = None) -> JSONResponse:
-    """The body is the record's value. Answers with the owner's receipt, 202 and a Location when it takes over 10 s."""
+    """The body is the value of the record. The answer is the owner's receipt, or after 10 s a 202 with a Location."""
     return await write(services, await read_object(request), idempotency_key)
 
 
-@router.get("/requests/{namespace}/{request_id:path}", response_model=ReceiptView, summary="Ask for a receipt")
+@router.get("/requests/{namespace}/{request_id:path}", response_model=ReceiptView, summary="Show a receipt")
 async def get_receipt(
     namespace: NamespaceOrDash,
     request_id: RequestIdPath,
     services: ServicesOf,
-    shard: Annotated[int | None, Query(ge=0, description="As the Location said; saves a search")] = None,
-    sent: Annotated[int | None, Query(ge=0, description="As the Location said: when it was sent")] = None,
-    key: Annotated[MessageKey | None, Query(description="As the Location said: of a message with a key")] = None,
+    shard: Annotated[int | None, Query(ge=0, description="As in the Location; saves a search over all shards")] = None,
+    sent: Annotated[
+        int | None, Query(ge=0, description="As in the Location: time at which the request was sent")
+    ] = None,
+    key: Annotated[MessageKey | None, Query(description="As in the Location: key of a message")] = None,
 ) -> JSONResponse:
-    """Receipts are kept 7 days, those of messages as long as the message. That of a message with a key is found by id and `key`."""
+    """Receipts are kept 7 days, receipts of messages as long as the message. The receipt of a message with a key needs `key`."""
     known = None if namespace == NO_NAMESPACE else namespace
     now = services.clock.now_ms()
     try:
@@ -64,11 +67,11 @@ async def get_receipt(
         told = pending.model_copy(update={"errors": (refusal.problem,)})
         return answer_with(Answer(told, refusal.shard, key))
     if receipt is not None:
-        # Asking is no request: a refused one is shown, not repeated as an error.
+        # The receipt of a refused request is shown with 200: reading it was successful.
         return JSONResponse(view_of(receipt).model_dump(mode="json"))
-    # Another process may have sent it, whose clock is ahead of this one's.
+    # `abs`, because another process with a clock ahead of this one may have sent it.
     if shard is None or sent is None or abs(now - sent) > PENDING_MS_MAX:
-        raise not_found(f"request {request_id}: no receipt of it is kept")
+        raise not_found(f"request {request_id}: has no receipt; check the id, receipts are kept 7 days")
     return answer_with(Answer(_pending(request_id, known, key, sent), shard, key))
 
 

@@ -1,4 +1,4 @@
-"""Runs: launched jobs, their logs, cancelling them, and releasing those that are lost."""
+"""Routes of runs: list, show, logs, cancel, release."""
 
 from __future__ import annotations
 
@@ -30,16 +30,14 @@ from tidegate_ports.common.program_file_check import FileSystemSilent
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 
-States = Annotated[
-    list[RunState] | None, Query(description="Only runs in this state, or in one of these: repeat the parameter")
-]
+States = Annotated[list[RunState] | None, Query(description="Only runs in this state; may be repeated")]
 Since = Annotated[
-    str | None, Query(max_length=64, description="Only runs that ended at this RFC 3339 time or later, or are open")
+    str | None, Query(max_length=64, description="Only open runs, and runs that ended at this RFC 3339 time or later")
 ]
 Until = Annotated[str | None, Query(max_length=64, description="Only runs that ended before this RFC 3339 time")]
 RUNS_OF_A_PAGE = 50
 ATTEMPTS_MAX = 9_999
-"""Four digits: it names files."""
+"""Largest attempt; four digits, because it is part of file names."""
 
 
 @router.get("/runs", response_model=Page[RunView], summary="List the newest runs")
@@ -53,10 +51,10 @@ async def list_runs(
     page_token: PageToken = None,
     page_size: PageSize = RUNS_OF_A_PAGE,
 ) -> Page[RunView]:
-    """Open ones first, newest admission first; then those that ended in the last 30 days, newest end first.
+    """First open runs, newest admission first; then runs that ended in the last 30 days, newest end first.
 
-    All of the past 90 days is in `/occurrences`. A run that ends while pages are read may stand on two of them. Where the filters keep little,
-    or runs have very much in outputs, a page may have few items or none and still name the next one.
+    `/occurrences` has the past 90 days. A run that ends between two pages may be on both. With narrow filters, or runs with large
+    outputs, a page may be short or empty and still have a `next_page_token`.
     """
     wanted = Wanted(namespace, schedule, frozenset(state or ()), instant_of("since", since), instant_of("until", until))
     return await services.runs.page(wanted, place_of(page_token), page_size)
@@ -72,29 +70,31 @@ async def get_logs(
     run_id: RunPath,
     services: ServicesOf,
     stream: Stream = "stdout",
-    offset: Annotated[int, Query(ge=0, description="First byte")] = 0,
-    attempt: Annotated[int | None, Query(ge=1, le=ATTEMPTS_MAX, description="The current one by default")] = None,
+    offset: Annotated[int, Query(ge=0, description="Offset of the first byte")] = 0,
+    attempt: Annotated[
+        int | None, Query(ge=1, le=ATTEMPTS_MAX, description="Number of the attempt; default: the current one")
+    ] = None,
     tail: Annotated[
-        int | None, Query(ge=0, le=TAIL_LINES_MAX, description="Instead of offset: begin so many lines before the end")
+        int | None,
+        Query(ge=0, le=TAIL_LINES_MAX, description="Begin this number of lines before the end, instead of at offset"),
     ] = None,
 ) -> LogView:
-    """A piece of at most 256 KiB; go on at `next_offset` until `ended` and `next_offset` is `size`.
+    """A piece of at most 256 KiB. Continue at `next_offset` until `ended` is true and `next_offset` equals `size`.
 
-    With `tail` the piece begins so many lines before the end, at most 8 MiB before it.
-
-    Where `attempts` is more than `attempt` by then, the next attempt has a log of its own.
+    With `tail` the piece begins this number of lines before the end, but at most 8 MiB before it.
+    If `attempts` is then greater than `attempt`, the next attempt has its own log.
     """
     if tail is not None and offset:
-        raise InvalidInput([Problem("tail", "says where to begin, as offset does", "give one of them")])
+        raise InvalidInput([Problem("tail", "is an alternative to offset", "send one of them")])
     run = await services.runs.one(run_id)
     number = run.attempt if attempt is None else attempt
     ended = run.is_ended or number < run.attempt
     piece = await _piece(services, run_id, number, stream, offset, ended=ended, tail=tail)
     if piece is None and not ended and (run.started_at is None or RunState(run.state).is_before_gate):
-        piece = Piece(0, 0, 0, "")  # Nothing has been written yet: whoever follows waits for the start.
+        piece = Piece(0, 0, 0, "")  # The program has not started: a client that follows the log waits.
     if piece is None and run.started_at is None:
         why = f" ({run.reason})" if run.reason else ""
-        raise not_found(f"run {run_id} attempt {number}: its program was never started{why}, so there is no log")
+        raise not_found(f"run {run_id} attempt {number}: its program never started{why}, so there is no log")
     if piece is None:
         where = f"; its logs are on host {run.host}" if run.host else ""
         raise not_found(f"run {run_id} attempt {number}: this API process sees no {stream}{where}")
@@ -114,7 +114,7 @@ async def get_logs(
 async def _piece(
     services: Services, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool, tail: int | None
 ) -> Piece | None:
-    """Returns what is there of a log, None where nothing is. Raises ApiProblem: 404, it cannot be read here; 503, not now."""
+    """Returns a piece of a log, or None if there is none. Raises ApiProblem: 404 if it cannot be read here, 503 if not now."""
     subject = f"run {run_id} attempt {attempt}"
     try:
         return await services.pools.logs.of(
@@ -132,11 +132,11 @@ async def _piece(
 @router.post(
     "/runs/{run_id}/cancel",
     response_model=ReceiptView,
-    summary="End a run",
+    summary="Cancel a run",
     openapi_extra=body(fields("namespace", "reason", "actor", "id"), required=False),
 )
 async def cancel_run(run_id: RunPath, request: RawRequestOf) -> JSONResponse:
-    """Before the start gate it is closed; after it its process group is stopped."""
+    """Before the start gate the run never starts; after the gate its process group is stopped."""
     return await request.send(type="run.cancel", run_id=run_id)
 
 
@@ -147,8 +147,8 @@ async def cancel_run(run_id: RunPath, request: RawRequestOf) -> JSONResponse:
     openapi_extra=body(fields("namespace", "reason", "actor", "id"), required=False),
 )
 async def release_run(run_id: RunPath, request: RawRequestOf) -> JSONResponse:
-    """For when its program is gone for good: the run ends, its permits are given back, and a further attempt may start.
+    """Confirms that the program of a lost run is gone for good. The run ends, its permits are returned, and another attempt may start.
 
-    If the program still runs, that attempt runs beside it. 400 for an open run that is not `lost`; 409 `too_late` for one that has ended.
+    If the program still runs, both run at the same time. 400 for an open run that is not `lost`; 409 `too_late` for an ended run.
     """
     return await request.send(type="run.release", run_id=run_id)

@@ -1,7 +1,7 @@
-"""Several schedules in one request: all of them are looked at before anything is sent, so that usually all or none change.
+"""Routes for several schedules in one request. All schedules are checked before any request is sent, so that usually all or none change.
 
-They live in several shards, and one transaction for them would bind the shards together. So each is a request of its own,
-at the version that was looked at; what somebody else changes in between is a conflict of that one, told in its receipt.
+The schedules are in several shards, and one transaction would couple the shards. So each schedule is a separate request that expects the
+checked version. If another request changes a schedule in between, its receipt is a conflict.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from tidegate_core.language.values.states import OnUpdate
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 
 SCHEDULES_MAX = 100
-"""Of one request: each is read, judged and awaited, and their definitions have 16 MB together at most."""
-LOOKED_AT_ONCE = 4
-"""Of these; each may search for an instant on one of the 16 threads of reads, and the others are left to who reads."""
-ONE_BY_ONE = "leave it out, or send each schedule as a request of its own"
+"""Schedules of one request: each is read, checked and awaited. Their definitions have at most 16 MB together."""
+CHECKED_AT_ONCE = 4
+"""Schedules that are checked at once. Each may search for an instant on one of the 16 read threads; the others are left to reads."""
+ONE_BY_ONE = "leave it out, or send each schedule in its own request"
 
 _NAMES: dict[str, Any] = {
     "type": "object",
@@ -57,8 +57,10 @@ _NAMES: dict[str, Any] = {
 }
 _Wanted = TypeVar("_Wanted", ScheduleApply, ScheduleDelete)
 
-CreateOnly = Annotated[bool, Query(description="Whether one that exists is a conflict (409), and nothing is applied")]
-UpdateMode = Annotated[OnUpdate | None, Query(description="What becomes of what is pending, if not what the specs say")]
+CreateOnly = Annotated[bool, Query(description="Apply nothing if one of the schedules exists (409)")]
+UpdateMode = Annotated[
+    OnUpdate | None, Query(description="What happens to pending jobs; default: `on_update` of each definition")
+]
 
 
 def _list_of(schema: dict[str, Any]) -> dict[str, Any]:
@@ -80,25 +82,25 @@ async def apply_schedules(
     reason: Reason = None,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
-    """The body is a list of 1 to 100 definitions. When one of them cannot be applied, or exists with `create_only`, nothing is.
+    """The body is a list of 1 to 100 definitions. If one of them cannot be applied, or exists with `create_only`, none is applied.
 
-    Each is then applied on its own, at the version that it had: its receipt says `conflict` where somebody else was
-    quicker. 200 with all receipts in order, 202 while some are pending.
+    Each is then applied separately, at the version that was checked. Its receipt is `conflict` if another request changed it first.
+    200 with all receipts in order, 202 while some are pending.
     """
     refuse_key_of_list(idempotency_key, ONE_BY_ONE)
     outside = known(actor=actor, reason=reason, on_update=on_update, expected_version=0 if create_only else None)
 
     def read(document: dict[str, Any]) -> ScheduleApply:
-        # The spec names itself: the request takes its names from there.
+        # The request takes namespace and name from the definition.
         wanted = request_of({"type": "schedule.apply", **outside, "spec": document}, None)
         assert isinstance(wanted, ScheduleApply)
         return wanted
 
     wanted = await _each(services, await read_json(request), read)
-    versions = await _looked_at(services, wanted)
-    beside = {f"{each.namespace}/{each.name}": each.spec for each in wanted}
+    versions = await _checked_versions(services, wanted)
+    together = {f"{each.namespace}/{each.name}": each.spec for each in wanted}
     now = services.clock.now_ms()
-    warnings = [await warnings_of(services.schedules, services.pools, each.spec, now, beside) for each in wanted]
+    warnings = [await warnings_of(services.schedules, services.pools, each.spec, now, together) for each in wanted]
     return await _send(services, _at(versions, wanted), warnings)
 
 
@@ -116,14 +118,16 @@ async def delete_schedules(
     cancel_running: bool = False,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
-    """The body is a list of 1 to 100 names. When one of them does not exist (404), or is at another version than was
-    expected (409), nothing is deleted.
+    """The body is a list of 1 to 100 names. If one of them does not exist (404), or has another version than expected (409),
+    nothing is deleted.
     """
     refuse_key_of_list(idempotency_key, ONE_BY_ONE)
     outside = known(actor=actor, reason=reason, cancel_running=cancel_running or None)
 
     def read(document: dict[str, Any]) -> ScheduleDelete:
-        foreign = [Problem(name, "does not belong here") for name in document if name not in _NAMES["properties"]]
+        foreign = [
+            Problem(name, "is not a field of this request") for name in document if name not in _NAMES["properties"]
+        ]
         if foreign:
             raise InvalidInput(foreign)
         wanted = request_of({"type": "schedule.delete", **document, **outside}, None)
@@ -132,23 +136,23 @@ async def delete_schedules(
 
     wanted = await _each(services, await read_json(request), read)
     versions = await services.schedules.versions([(each.namespace, each.name) for each in wanted])
-    _refuse(404, "is not there", wanted, [number for number, found in enumerate(versions) if not found], "deleted")
+    _refuse(404, "does not exist", wanted, [number for number, found in enumerate(versions) if not found], "deleted")
     stale = [
         number
         for number, (each, found) in enumerate(zip(wanted, versions, strict=True))
         if each.expected_version not in (None, found)
     ]
-    _refuse(409, "is at another version", wanted, stale, "deleted")
+    _refuse(409, "has another version than expected", wanted, stale, "deleted")
     return await _send(services, _at(versions, wanted))
 
 
 async def _each(services: Services, documents: Any, read: Callable[[dict[str, Any]], _Wanted]) -> list[_Wanted]:
-    # On a thread: 100 definitions with payloads take more than a second, in which no program could start.
+    # On a thread: parsing 100 definitions with payloads takes more than a second, and would delay starts of programs.
     return await services.pools.read(lambda: _read_each(documents, read))
 
 
 def _read_each(documents: Any, read: Callable[[dict[str, Any]], _Wanted]) -> list[_Wanted]:
-    """Returns the requests. Raises InvalidInput with the problems of all of them, each with its place in the list."""
+    """Returns the requests. Raises InvalidInput with all problems, each with its place in the list."""
     if not isinstance(documents, list) or not 1 <= len(documents) <= SCHEDULES_MAX:
         raise InvalidInput([Problem("", f"the body is not a list of 1 to {SCHEDULES_MAX} schedules")])
     wanted: list[_Wanted] = []
@@ -163,7 +167,9 @@ def _read_each(documents: Any, read: Callable[[dict[str, Any]], _Wanted]) -> lis
             problems += placed(number, refusal.problems)
             continue
         if (request.namespace, request.name) in seen:
-            problems.append(Problem(f"[{number}].name", "stands on another schedule of the list", "leave one out"))
+            problems.append(
+                Problem(f"[{number}].name", "is also the name of another schedule of the list", "leave one out")
+            )
         seen.add((request.namespace, request.name))
         wanted.append(request)
     if problems:
@@ -171,14 +177,14 @@ def _read_each(documents: Any, read: Callable[[dict[str, Any]], _Wanted]) -> lis
     return wanted
 
 
-async def _looked_at(services: Services, wanted: Sequence[ScheduleApply]) -> list[int]:
-    """Returns the version at which each is to be applied, 0 where there is none.
+async def _checked_versions(services: Services, wanted: Sequence[ScheduleApply]) -> list[int]:
+    """Checks the schedules with dry runs. Returns the present version of each; 0 if it does not exist.
 
     Raises:
         InvalidInput: Some would be rejected.
-        ApiProblem: 409, some exist that should not.
+        ApiProblem: 409, some exist although `create_only` was given.
     """
-    turns = asyncio.Semaphore(LOOKED_AT_ONCE)
+    turns = asyncio.Semaphore(CHECKED_AT_ONCE)
 
     async def in_turn(each: ScheduleApply) -> DryRun:
         async with turns:
@@ -188,15 +194,15 @@ async def _looked_at(services: Services, wanted: Sequence[ScheduleApply]) -> lis
     invalid: list[Problem] = []
     existing: list[int] = []
     versions: list[int] = []
-    for number, look in enumerate(found):
-        if isinstance(look, InvalidInput):
-            invalid += placed(number, look.problems)
-        elif isinstance(look, ApiProblem) and look.status == 409:
+    for number, outcome in enumerate(found):
+        if isinstance(outcome, InvalidInput):
+            invalid += placed(number, outcome.problems)
+        elif isinstance(outcome, ApiProblem) and outcome.status == 409:
             existing.append(number)
-        elif isinstance(look, BaseException):
-            raise look
+        elif isinstance(outcome, BaseException):
+            raise outcome
         else:
-            versions.append(look.version or 0)
+            versions.append(outcome.version or 0)
     if invalid:
         raise InvalidInput(invalid)
     _refuse(409, "exists", wanted, existing, "applied")
@@ -206,7 +212,7 @@ async def _looked_at(services: Services, wanted: Sequence[ScheduleApply]) -> lis
 def _refuse(
     status: int, problem: str, wanted: Sequence[ScheduleApply] | Sequence[ScheduleDelete], places: list[int], done: str
 ) -> None:
-    """Raises ApiProblem when something stands in the way of all of them."""
+    """Raises ApiProblem if at least one schedule has the problem."""
     if places:
         names = ", ".join(f"{wanted[number].namespace}/{wanted[number].name}" for number in places)
         errors = [Problem(f"[{number}].name", problem) for number in places]
@@ -215,7 +221,7 @@ def _refuse(
 
 
 def _at(versions: Sequence[int], wanted: Sequence[_Wanted]) -> list[_Wanted]:
-    """Returns the requests as compare-and-sets with the versions that were looked at."""
+    """Returns the requests with the checked versions as expected versions."""
     return [
         each.model_copy(update={"expected_version": version}) for each, version in zip(wanted, versions, strict=True)
     ]

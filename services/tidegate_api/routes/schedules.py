@@ -1,4 +1,4 @@
-"""Schedules: what there is, and requests about them."""
+"""Routes of schedules: list, show, explain, apply, delete, suspend, resume, trigger."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ from tidegate_core.language.values.states import Backlog, OnUpdate, SuspendMode
 
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 
-UpdateMode = Annotated[OnUpdate | None, Query(description="What becomes of what is pending, if not what the spec says")]
+UpdateMode = Annotated[
+    OnUpdate | None, Query(description="What happens to pending jobs; default: `on_update` of the definition")
+]
 CONTROL_FIELDS = fields("reason", "actor", "id")
 CONTROL_FIELDS["properties"]["expected_version"] = {"type": "integer", "minimum": 0}
 SUSPEND_FIELDS = with_fields(
@@ -58,7 +60,7 @@ At = Annotated[
         max_length=64, description="An RFC 3339 time, or a local time of the trigger's zone such as 2026-03-29T02:30"
     ),
 ]
-Strict = Annotated[bool, Query(description="Whether what is so already is a conflict (409)")]
+Strict = Annotated[bool, Query(description="Whether a request for the present state is a conflict (409)")]
 TRIGGER_FIELDS = fields("reason", "actor", "id")
 TRIGGER_FIELDS["properties"] |= {
     "expected_version": {"type": "integer", "minimum": 0},
@@ -75,11 +77,11 @@ async def list_schedules(
     page_token: PageToken = None,
     page_size: PageSize = PAGE_SIZE,
 ) -> Page[ScheduleView]:
-    """In the order of their shards, and within one by namespace and name: sort all pages by name where that is wanted.
+    """Ordered by shard, then by namespace and name. For an order by name, read all pages and sort.
 
-    With `suspended_from` or `suspended_to` those that somebody suspended then (`suspended_from` <= since <
-    `suspended_to`), and are suspended still; never one that began suspended. A page may have few items, or none, and still
-    name the next one.
+    `suspended_from` and `suspended_to` select schedules that a request suspended in this span (`suspended_from` <= since <
+    `suspended_to`) and that are still suspended; never schedules that were created suspended. A page may be short or empty and still have
+    a `next_page_token`.
     """
     span = (instant_of("suspended_from", suspended_from), instant_of("suspended_to", suspended_to))
     keep = is_alive if span == (None, None) else suspended_within(*span)
@@ -90,7 +92,7 @@ async def list_schedules(
 async def get_schedule(
     namespace: NamespacePath, name: NamePath, services: ServicesOf, response: Response
 ) -> ScheduleView:
-    """With its definition and up to three coming instants; the ETag is its version."""
+    """With its definition and up to three next nominal times. The ETag is its version."""
     view = await services.schedules.one(namespace, name, services.clock.now_ms())
     response.headers["ETag"] = f'"{view.version}"'
     return view
@@ -99,10 +101,10 @@ async def get_schedule(
 @router.get(
     "/schedules/{namespace}/{name}/why",
     response_model=WhyView,
-    summary="Say why nothing more of a schedule runs, or what became of an instant",
+    summary="Explain why a schedule does not run, or the outcome of an instant",
 )
 async def why_schedule(namespace: NamespacePath, name: NamePath, services: ServicesOf, at: At = None) -> WhyView:
-    """Each reason has a code of the closed list in `docs/reasons.md`, words, values, and when it can change."""
+    """Each reason has a code from the list in `docs/reasons.md`, a text, values, and the time at which it can change."""
     return await services.why.schedule(namespace, name, at)
 
 
@@ -124,9 +126,9 @@ async def apply_schedule(
     reason: Reason = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Any:
-    """The body is the definition. `dry_run` checks it and says what would happen, without a request.
+    """The body is the definition. `dry_run` checks it and returns the effect, without sending a request.
 
-    A dry run looks for the program's file where this API process runs; at the apply a node looks for it on its own host.
+    A dry run checks the program's file on the host of this API process. At an apply a node checks it on its own host.
     """
     document = {
         "type": "schedule.apply",
@@ -137,7 +139,7 @@ async def apply_schedule(
     }
     wanted = request_of(document, idempotency_key)
     assert isinstance(wanted, ScheduleApply)
-    # Read before anything is sent: what cannot be read then is no answer to an apply that was made.
+    # Read before the request is sent: a failed read must not become the answer to a successful apply.
     warnings = await warnings_of(services.schedules, services.pools, wanted.spec, services.clock.now_ms())
     if dry_run:
         return (await check_apply(services, wanted, if_match=precondition.of_header)).model_copy(
@@ -163,8 +165,8 @@ async def delete_schedule(
     cancel_running: bool = False,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
-    """Its jobs and the runs before the start gate are cancelled; runs past it are listed as `running` and go on, unless
-    `cancel_running`.
+    """Its jobs, and runs before the start gate, are cancelled. Runs past the start gate are listed as `running` and go on, unless
+    `cancel_running` is set.
     """
     document = {
         "type": "schedule.delete",
@@ -180,29 +182,29 @@ async def delete_schedule(
 @router.post(
     "/schedules/{namespace}/{name}/suspend",
     response_model=ReceiptView,
-    summary="Stop a schedule",
+    summary="Suspend a schedule",
     openapi_extra=body(SUSPEND_FIELDS, required=False),
 )
 async def suspend_schedule(
     namespace: NamespacePath, name: NamePath, request: RawRequestOf, strict: Strict = False
 ) -> JSONResponse:
-    """`mode` says what becomes of what waits and of what comes meanwhile; running programs are never touched."""
+    """`mode` decides about waiting jobs, and about occurrences during the suspension. Running programs go on."""
     return await request.send(type="schedule.suspend", namespace=namespace, name=name, strict=strict)
 
 
 @router.post(
     "/schedules/{namespace}/{name}/resume",
     response_model=ReceiptView,
-    summary="Let a schedule go on",
+    summary="Resume a schedule",
     openapi_extra=body(RESUME_FIELDS, required=False),
 )
 async def resume_schedule(
     namespace: NamespacePath, name: NamePath, request: RawRequestOf, strict: Strict = False
 ) -> JSONResponse:
-    """From now on; the suspended span is never a miss. The receipt's `backlog` counts what goes on of it all the same.
+    """The schedule fires again from now. Instants of the suspended span are no misfires. The receipt's `backlog` counts the jobs of
+    the span that go on.
 
-    `suspended_at` is a compare-and-set with the suspension's `since`: another one, or a schedule that began suspended, is
-    a conflict.
+    `suspended_at` must equal `since` of the suspension. Another suspension, or a schedule that was created suspended, is a conflict.
     """
     return await request.send(type="schedule.resume", namespace=namespace, name=name, strict=strict)
 
@@ -210,9 +212,11 @@ async def resume_schedule(
 @router.post(
     "/schedules/{namespace}/{name}/trigger",
     response_model=ReceiptView,
-    summary="Run a schedule now",
+    summary="Trigger a schedule now",
     openapi_extra=body(TRIGGER_FIELDS, required=False),
 )
 async def trigger_schedule(namespace: NamespacePath, name: NamePath, request: RawRequestOf) -> JSONResponse:
-    """Skips the trigger only: constraints, limits and overlap (unless `force_overlap`) hold. The receipt's `id` names the job and its run."""
+    """Skips only the trigger: constraints, limits and the overlap policy (unless `force_overlap`) apply. The receipt has the id of the
+    job and its run.
+    """
     return await request.send(type="schedule.trigger", namespace=namespace, name=name)

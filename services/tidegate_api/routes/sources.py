@@ -1,4 +1,4 @@
-"""Sources: what there is, and requests about them."""
+"""Routes of event sources: list, show, apply, delete."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from tidegate_client.views import Page, ReceiptView, SourceView
 router = APIRouter(prefix="/api/v1", tags=["sources"])
 
 
-@router.get("/sources", response_model=Page[SourceView], summary="List sources")
+@router.get("/sources", response_model=Page[SourceView], summary="List event sources")
 async def list_sources(services: ServicesOf, namespace: NamespaceFilter = None) -> Page[SourceView]:
-    """All of them in one page: a cluster has at most 64."""
+    """All event sources in one page: a cluster has at most 64."""
     return Page(items=await services.sources.all(namespace))
 
 
-@router.get("/sources/{namespace}/{name}", response_model=SourceView, summary="Show a source")
+@router.get("/sources/{namespace}/{name}", response_model=SourceView, summary="Show an event source")
 async def get_source(namespace: NamespacePath, name: NamePath, services: ServicesOf, response: Response) -> SourceView:
-    """The ETag is its version."""
+    """The ETag is the version of the source."""
     view = await services.sources.one(namespace, name)
     response.headers["ETag"] = f'"{view.version}"'
     return view
@@ -43,7 +43,7 @@ async def get_source(namespace: NamespacePath, name: NamePath, services: Service
 @router.put(
     "/sources/{namespace}/{name}",
     response_model=ReceiptView,
-    summary="Create a source or replace its mapping",
+    summary="Create or replace an event source",
     openapi_extra=body(ref("SourceSpec")),
 )
 async def apply_source(
@@ -56,7 +56,7 @@ async def apply_source(
     reason: Reason = None,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
-    """The body is the definition. A new source begins where its topic ends; what is produced after the answer is read."""
+    """The body is the definition. A new source starts at the end of its topic: it reads records that are produced after the answer."""
     document: dict[str, Any] = {
         "type": "source.apply",
         "namespace": namespace,
@@ -68,7 +68,10 @@ async def apply_source(
 
 
 @router.delete(
-    "/sources/{namespace}/{name}", response_model=ReceiptView, summary="Delete a source", response_class=JSONResponse
+    "/sources/{namespace}/{name}",
+    response_model=ReceiptView,
+    summary="Delete an event source",
+    response_class=JSONResponse,
 )
 async def delete_source(
     namespace: NamespacePath,
@@ -79,7 +82,7 @@ async def delete_source(
     reason: Reason = None,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
-    """Nothing that is produced after the answer becomes an event."""
+    """Records that are produced after the answer are no events."""
     document = {
         "type": "source.delete",
         "namespace": namespace,

@@ -1,1 +1,1 @@
-"""One module per noun. No logic in commands: they call the client and show what it returns."""
+"""The commands, one module per noun. They hold no logic: each calls the client and shows the answer."""

@@ -1,4 +1,4 @@
-"""`tidegate apply`: definitions of all kinds, from one file or folder."""
+"""`tidegate apply`: applies schedules and event sources from one file or folder."""
 
 from __future__ import annotations
 
@@ -19,23 +19,27 @@ def apply(
     file: Annotated[
         Path,
         typer.Option(
-            "--file", "-f", help="YAML file (several definitions with ---), a folder, or - for standard input."
+            "--file", "-f", help="YAML file (definitions separated by ---), a folder, or - for standard input."
         ),
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and say what would happen.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would change.")] = False,
     reason: ReasonOption = None,
     actor: ActorOption = None,
     on_update: Annotated[
-        str | None, typer.Option(help="Of schedules: what becomes of what is pending; as of `schedule apply`.")
+        str | None,
+        typer.Option(help="What happens to pending jobs of a changed schedule; values as in `schedule apply`."),
     ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Create schedules and sources, or replace their definitions: sources first, then each schedule after those that it waits for.
+    """Create or replace schedules and event sources.
 
-    Each document says its `kind`, schedule or source. An error in one document does not stop the others. If the command is
-    interrupted, it lists the applied and the open documents. A second run leaves applied documents unchanged.
+    Sources are applied first, then each schedule after its upstream schedules. The `kind` of each document is schedule or source.
+    An error in one document does not stop the others. If the command is interrupted, it lists the applied and the open documents.
+    A second run leaves applied documents unchanged.
     """
-    from tidegate_cli.apply_files import Wish, apply_all
+    from tidegate_cli.apply_files import ApplyOptions, apply_all
 
     with api_client() as api:
-        apply_all(api, file, Wish(kind=None, dry_run=dry_run, reason=reason, actor=actor, on_update=on_update), output)
+        apply_all(
+            api, file, ApplyOptions(kind=None, dry_run=dry_run, reason=reason, actor=actor, on_update=on_update), output
+        )

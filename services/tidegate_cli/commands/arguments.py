@@ -16,28 +16,35 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 ScheduleArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The schedule.")]
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, as it was printed.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run.")]
 RunOrScheduleArgument = Annotated[
     str,
-    typer.Argument(metavar="RUN|NAMESPACE/NAME", help="Id of the run, or a schedule, whose newest run is meant then."),
+    typer.Argument(metavar="RUN|NAMESPACE/NAME", help="Id of the run, or a schedule for its newest run."),
 ]
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job, as it was printed.")]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.")]
 NamespaceOption = Annotated[str | None, typer.Option("--namespace", "-n", help="Only of this namespace.")]
 ScheduleOption = Annotated[
     str | None, typer.Option("--schedule", "-s", metavar="NAMESPACE/NAME", help="Only of this schedule.")
 ]
-ReasonOption = Annotated[str | None, typer.Option(help="Why, for the record.")]
-ActorOption = Annotated[str | None, typer.Option(envvar="USER", help="Who wants it, for the record.")]
-IdOption = Annotated[str | None, typer.Option("--id", help="Request id: a repeat under it does not act twice.")]
-VersionOption = Annotated[int | None, typer.Option(min=0, help="Only if the schedule is at this version (0: absent).")]
-SuspendedFromOption = Annotated[
-    str | None, typer.Option("--suspended-from", help="Those that somebody suspended from then on, RFC 3339 ...")
+ReasonOption = Annotated[str | None, typer.Option(help="Why you do this; stored with the request.")]
+ActorOption = Annotated[str | None, typer.Option(envvar="USER", help="Who does this; stored with the request.")]
+IdOption = Annotated[
+    str | None, typer.Option("--id", help="Id of the request. A repeat with the same id has no second effect.")
 ]
-SuspendedToOption = Annotated[str | None, typer.Option("--suspended-to", help="... and before then.")]
+VersionOption = Annotated[
+    int | None, typer.Option(min=0, help="Only if the definition is at this version; 0: only if it does not exist.")
+]
+SuspendedFromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--suspended-from", help="Only schedules that a request suspended at this time or later (RFC 3339) ..."
+    ),
+]
+SuspendedToOption = Annotated[str | None, typer.Option("--suspended-to", help="... and before this time.")]
 
 
 class Chosen(TypedDict):
-    """Filters of lists."""
+    """Filters of a list."""
 
     namespace: str | None
     schedule: str | None
@@ -56,17 +63,17 @@ def split_schedule(text: str, kind: str = "schedule") -> tuple[str, str]:
 
 
 def chosen(namespace: str | None, schedule: str | None) -> Chosen:
-    """Returns the filters of lists: a schedule names its namespace itself."""
+    """Returns the filters of a list. Raises CommandFailed (usage) if the schedule is in another namespace."""
     if schedule is None:
         return {"namespace": namespace, "schedule": None}
     of_schedule, name = split_schedule(schedule)
     if namespace not in (None, of_schedule):
-        raise CommandFailed(f"{schedule}: is not in namespace {namespace}", Exit.USAGE)
+        raise CommandFailed(f"{schedule}: is not in namespace {namespace}; leave --namespace out", Exit.USAGE)
     return {"namespace": of_schedule, "schedule": name}
 
 
 def json_of(option: str, text: str | None) -> Any:
-    """Returns the value of an option that holds JSON. Raises CommandFailed (usage), also for a name that stands twice in an object."""
+    """Returns the value of an option that holds JSON. Raises CommandFailed (usage), also if a key is repeated in an object."""
     if text is None:
         return None
     try:
@@ -78,10 +85,10 @@ def json_of(option: str, text: str | None) -> Any:
 
 
 def each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns the object of JSON that these are; who reads only the last of two alike would hide a mistake from the API.
+    """Returns the JSON object of these pairs. Without this check Python would drop all but the last pair of a repeated key.
 
     Raises:
-        ValueError: A name stands twice.
+        ValueError: A key is repeated.
     """
     found: dict[str, Any] = {}
     for name, value in pairs:
@@ -102,7 +109,7 @@ def moment_of(option: str, text: str | None) -> datetime | None:
 
 
 def recent_moment_of(option: str, text: str | None) -> datetime | None:
-    """Returns the time of an option that also takes a duration, such as `12h`: so long ago. Raises CommandFailed (usage)."""
+    """Returns the time of an option. A duration such as `12h` means that long ago. Raises CommandFailed (usage)."""
     from datetime import UTC, datetime, timedelta
 
     from tidegate_core.language.values.durations import parse_duration
@@ -116,7 +123,7 @@ def recent_moment_of(option: str, text: str | None) -> datetime | None:
 
 
 def seconds_of(option: str, text: str) -> float:
-    """Returns the seconds of a duration such as `90s` or `5m`, or of a bare number of them. Raises CommandFailed (usage)."""
+    """Returns the seconds of a duration such as `90s` or `5m`; a bare number is seconds. Raises CommandFailed (usage)."""
     from tidegate_core.language.values.durations import parse_duration
 
     if _NUMBER.fullmatch(text):

@@ -1,4 +1,4 @@
-"""`tidegate audit`: reads the tables with a node's settings, while nodes run or not."""
+"""`tidegate audit`: compares expected occurrences with stored ones. It only reads, whether nodes run or not."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ app = typer.Typer(add_completion=False)
 @app.command("audit")
 def audit(
     begin: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="RFC 3339. Default: a day before --to.")
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Begin of the span, RFC 3339. Default: a day before --to."),
     ] = None,
     end: Annotated[
         str | None,
-        typer.Option("--to", metavar="TIME", help="RFC 3339, in the past. Default: a minute ago."),
+        typer.Option("--to", metavar="TIME", help="End of the span, RFC 3339, in the past. Default: a minute ago."),
     ] = None,
     namespace: NamespaceOption = None,
-    messages: Annotated[
-        bool, typer.Option(help="Messages as well: reads all of their rows, payloads included.")
-    ] = True,
+    messages: Annotated[bool, typer.Option(help="Audit messages too: reads all their rows, with payloads.")] = True,
     sink: Annotated[
-        bool, typer.Option("--sink", help="Read the topics of messages as well, and name what is not on them.")
+        bool, typer.Option("--sink", help="Also read the topics of messages, and list messages that are missing there.")
     ] = False,
     reads_per_s: Annotated[
         float,
-        typer.Option("--reads-per-s", min=0.1, max=10_000, help="Reads of the store a second, of 500 rows at most."),
+        typer.Option(
+            "--reads-per-s", min=0.1, max=10_000, help="Most store reads per second; a read has at most 500 rows."
+        ),
     ] = 50.0,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Compare what should have happened with what did: schedules, their runs, and messages.
+    """Compare expected occurrences, runs and messages with stored ones.
 
-    What was due is recomputed from the versions of the definitions, not from what firing has written. Reads only; nodes may run
-    meanwhile. Takes the settings of a node (TIDEGATE_DYNAMODB__..., TIDEGATE_KAFKA__...).
+    Expected occurrences are recomputed from the versions of the definitions, not from rows that firing has written. The command only
+    reads, and nodes may run at the same time. It takes the settings of a node (TIDEGATE_DYNAMODB__..., TIDEGATE_KAFKA__...).
+    Occurrences that cannot be recomputed are listed: "not audited: N because ...".
 
-    Exit codes: 0 nothing is missing, 1 something differs (each is listed), 6 what is needed to tell is gone, 75 a shard has not come to
-    --to yet, or a brick does not answer (run it again), 78 settings. What cannot be recomputed is named: "not audited: N because ...".
+    Exit codes: 0 nothing is missing; 1 something differs (each difference is listed); 6 the rows for a verdict are gone;
+    75 a shard has not reached --to, or Kafka or DynamoDB does not answer (run it again); 78 wrong settings.
     """
     if output not in (Format.TABLE, Format.JSON):
-        raise CommandFailed(f"-o {output}: an audit is shown as table or json", Exit.USAGE)
+        raise CommandFailed(f"-o {output}: is not possible for an audit; use table or json", Exit.USAGE)
     if sink and not messages:
-        raise CommandFailed("--sink is about messages: leave --no-messages out", Exit.USAGE)
+        raise CommandFailed("--sink needs messages: leave --no-messages out", Exit.USAGE)
     become(
         AUDIT,
         begin=begin,

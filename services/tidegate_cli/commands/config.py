@@ -1,4 +1,4 @@
-"""`tidegate config`: the settings that processes of this machine and environment would start with."""
+"""`tidegate config`: shows the settings that a process would start with in this environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ app = typer.Typer(
 
 
 class Process(StrEnum):
-    """Whose settings."""
+    """Process whose settings are shown."""
 
     NODE = "node"
     API = "api"

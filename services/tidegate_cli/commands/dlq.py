@@ -1,4 +1,4 @@
-"""`tidegate dlq`: records that could not be used, and what is done about them."""
+"""`tidegate dlq`: lists, shows, replays and drops dead letters."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ import typer
 from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import ActorOption, ReasonOption, recent_moment_of
 from tidegate_cli.exit_codes import CommandFailed, Exit, exit_of
-from tidegate_cli.interrupts import told_of_sigterm
+from tidegate_cli.interrupts import sigterm_as_exit
 from tidegate_cli.output import Format, OutputOption, note, show, show_first, show_list, write_bytes
 
 if TYPE_CHECKING:
     from tidegate_client.views import DeadLetterAnswer
 
 app = typer.Typer(
-    help="Dead letters: records that could not be used; list, show, replay, drop.",
+    help="Dead letters: records that could not be processed.",
     no_args_is_help=True,
     add_completion=False,
 )
 
-LetterArgument = Annotated[str, typer.Argument(metavar="LETTER", help="Id of the letter, such as requests-3-17.")]
-LettersArgument = Annotated[list[str], typer.Argument(metavar="LETTER...", help="Ids of letters, as they were listed.")]
-AgainOption = Annotated[bool, typer.Option("--again", help="Also one that was replayed or dropped before.")]
+LetterArgument = Annotated[str, typer.Argument(metavar="LETTER", help="Id of the dead letter, such as requests-3-17.")]
+LettersArgument = Annotated[
+    list[str], typer.Argument(metavar="LETTER...", help="Ids of dead letters, as `dlq list` prints them.")
+]
+AgainOption = Annotated[bool, typer.Option("--again", help="Also dead letters that were replayed or dropped before.")]
 
 
 class Queue(StrEnum):
-    """Which dead-letter topic."""
+    """A dead-letter topic."""
 
     REQUESTS = "requests"
     EVENTS = "events"
@@ -40,23 +42,27 @@ class Queue(StrEnum):
 @app.command("list")
 def list_letters(
     queue: Annotated[
-        Queue | None, typer.Option("--queue", "-q", help="Only of this topic; messages are among the requests.")
+        Queue | None, typer.Option("--queue", "-q", help="Only of this dead-letter topic; messages are in requests.")
     ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", help="Only records that stood there, or were to be delivered there.")
+        str | None,
+        typer.Option("--topic", "-t", help="Only records that came from this topic, or were to be delivered to it."),
     ] = None,
-    error_class: Annotated[str | None, typer.Option("--error-class", help="Only these, such as invalid.")] = None,
+    error_class: Annotated[
+        str | None, typer.Option("--error-class", help="Only errors of this class, such as invalid.")
+    ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="Given up then or later: RFC 3339, or so long ago, such as 12h.")
+        str | None,
+        typer.Option("--since", help="Only dead letters since this time: RFC 3339, or a duration ago such as 12h."),
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Only of this namespace; messages do not say theirs.")
+        str | None, typer.Option("--namespace", "-n", help="Only of this namespace; messages carry no namespace.")
     ] = None,
-    handled: Annotated[bool, typer.Option("--all", help="Also those that were replayed or dropped.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Most letters.")] = 1_000,
+    handled: Annotated[bool, typer.Option("--all", help="Also dead letters that were replayed or dropped.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Most dead letters to show.")] = 1_000,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """List dead letters, the oldest of each topic partition first. `-o name` prints ids for replay and drop."""
+    """List dead letters, oldest first in each topic partition. `-o name` prints ids for replay and drop."""
     columns = [
         ("letter", lambda view: view.id),
         ("at", lambda view: view.at),
@@ -84,13 +90,13 @@ def list_letters(
 def show_letter(
     letter: LetterArgument,
     value: Annotated[
-        bool, typer.Option("--value", help="Write only the record's value, as it was, to a file or a pipe.")
+        bool, typer.Option("--value", help="Write only the record's value, unchanged, to a file or a pipe.")
     ] = False,
     output: OutputOption = Format.YAML,
 ) -> None:
-    """Show a letter with key, value and headers: text where all of it can be shown, else base64."""
+    """Show a dead letter with key, value and headers. Bytes that are no printable text are shown as base64."""
     if value and sys.stdout.isatty():
-        raise CommandFailed("the value may hold anything, also orders to a terminal; send it to a file", Exit.USAGE)
+        raise CommandFailed("--value: the bytes may control your terminal; send them to a file or a pipe", Exit.USAGE)
     with api_client() as api:
         if value:
             write_bytes(api.dead_letter_value(letter))
@@ -106,9 +112,9 @@ def replay(
     actor: ActorOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Produce the records again, to where they stood, as they were. Mend first what they failed of.
+    """Produce the records again, unchanged, to the topics that they came from. First fix the cause of the error.
 
-    Each once: a letter that was replayed before is `unchanged`, and so is each copy of it.
+    A dead letter is replayed once: a repeat, and each copy of it, is answered `unchanged`.
     """
     with api_client() as api:
         _each(letters, lambda each: api.replay_dead_letter(each, again=again, reason=reason, actor=actor), output)
@@ -122,15 +128,15 @@ def drop(
     actor: ActorOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Say that nothing is to be done about them: they are listed no more, but with --all."""
+    """Mark dead letters as dropped. From then on only `dlq list --all` shows them."""
     with api_client() as api:
         _each(letters, lambda each: api.drop_dead_letter(each, again=again, reason=reason, actor=actor), output)
 
 
 def _each(letters: list[str], deal_with: Callable[[str], DeadLetterAnswer], output: Format) -> None:
-    """Goes through all of them, whatever becomes of one, unless nobody answers at all; ends with the worst failure's code.
+    """Replays or drops each dead letter, and shows the answers. An error does not stop the others, except when the API is unreachable.
 
-    Interrupted, it shows what was done, and says which letters are open.
+    The exit code is the worst error's. If the command is interrupted, it shows the answers so far and lists the open dead letters.
     """
     from tidegate_client import ApiUnreachable, TidegateError
 
@@ -138,7 +144,7 @@ def _each(letters: list[str], deal_with: Callable[[str], DeadLetterAnswer], outp
     failed: list[TidegateError] = []
     interrupt: BaseException | None = None
     try:
-        with told_of_sigterm():
+        with sigterm_as_exit():
             for letter in letters:
                 try:
                     done.append(deal_with(letter))
@@ -146,7 +152,7 @@ def _each(letters: list[str], deal_with: Callable[[str], DeadLetterAnswer], outp
                     note(f"{letter}: {error}")
                     failed.append(error)
                     if isinstance(error, ApiUnreachable):
-                        break  # Each of the others would wait as long.
+                        break  # Each of the others would wait for the same timeout.
     except (KeyboardInterrupt, SystemExit) as end:
         interrupt = end
     columns = [
@@ -158,7 +164,7 @@ def _each(letters: list[str], deal_with: Callable[[str], DeadLetterAnswer], outp
     show_list(done, columns, output)
     untried = letters[len(done) + len(failed) :]
     if interrupt is not None:
-        note(f"interrupted: {len(done)} of {len(letters)} letters were dealt with; {untried[0]} may have been")
+        note(f"interrupted: {len(done)} of {len(letters)} dead letters are done; {untried[0]} is uncertain")
         untried = untried[1:]
     if untried:
         note(f"not tried: {' '.join(untried)}")
@@ -166,5 +172,5 @@ def _each(letters: list[str], deal_with: Callable[[str], DeadLetterAnswer], outp
         raise interrupt
     if failed:
         raise CommandFailed(
-            f"{len(letters) - len(done)} of {len(letters)} letters were not dealt with", max(map(exit_of, failed))
+            f"{len(letters) - len(done)} of {len(letters)} dead letters are not done", max(map(exit_of, failed))
         )

@@ -1,4 +1,4 @@
-"""`tidegate event`: facts about data, and facts of the users' own."""
+"""`tidegate event`: sends events about data partitions, and custom events."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from tidegate_cli.commands.arguments import json_of
 from tidegate_cli.exit_codes import CommandFailed, Exit
 from tidegate_cli.output import Format, OutputOption, show
 
-app = typer.Typer(
-    help="Events: announce data partitions and facts of your own.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(help="Events: announce data partitions and custom facts.", no_args_is_help=True, add_completion=False)
 
 
 @app.callback()
 def events() -> None:
-    """Events: announce data partitions and facts of your own."""
+    """Events: announce data partitions and custom facts."""
 
 
 @app.command()
 def send(
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Whose event it is.")],
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the event.")],
     kind: Annotated[str, typer.Option("--type", help="data.partition, or custom.<name>.")] = "data.partition",
-    dataset: Annotated[str | None, typer.Option(help="Of data.partition: the dataset.")] = None,
-    partition: Annotated[str | None, typer.Option(help="Of data.partition: the data partition's name.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="For data.partition: the dataset.")] = None,
+    partition: Annotated[str | None, typer.Option(help="For data.partition: name of the data partition.")] = None,
     change: Annotated[
-        str | None, typer.Option("--kind", help="Of data.partition: created, appended, replaced or deleted.")
+        str | None, typer.Option("--kind", help="For data.partition: created, appended, replaced or deleted.")
     ] = None,
-    size: Annotated[int | None, typer.Option("--bytes", min=0, help="Of data.partition: its size.")] = None,
-    rows: Annotated[int | None, typer.Option(min=0, help="Of data.partition: its rows.")] = None,
-    version: Annotated[str | None, typer.Option(help="Of data.partition: tells two contents apart.")] = None,
-    subject: Annotated[str | None, typer.Option(help="Of custom events: what it is about.")] = None,
-    data: Annotated[str | None, typer.Option(help="Of custom events: JSON.")] = None,
-    event_time: Annotated[str | None, typer.Option(help="RFC 3339; when it happened.")] = None,
-    event_id: Annotated[str | None, typer.Option("--id", help="A repeat under it counts once.")] = None,
+    size: Annotated[int | None, typer.Option("--bytes", min=0, help="For data.partition: size in bytes.")] = None,
+    rows: Annotated[int | None, typer.Option(min=0, help="For data.partition: number of rows.")] = None,
+    version: Annotated[str | None, typer.Option(help="For data.partition: version of its content.")] = None,
+    subject: Annotated[str | None, typer.Option(help="For custom events: the subject.")] = None,
+    data: Annotated[str | None, typer.Option(help="For custom events: data as JSON.")] = None,
+    event_time: Annotated[str | None, typer.Option(help="When it happened, RFC 3339.")] = None,
+    event_id: Annotated[
+        str | None, typer.Option("--id", help="Id of the event. A repeat with the same id counts once.")
+    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Put an event on its topic; returns when the broker has it."""
+    """Send an event. The command returns when the broker has stored it."""
     if kind == "data.partition" and (dataset is None or partition is None):
         raise CommandFailed("data.partition needs --dataset and --partition", Exit.USAGE)
     fields: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""`tidegate init`."""
+"""`tidegate init`: creates tables, topics and the partition map."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ app = typer.Typer(add_completion=False)
 
 @app.command("init")
 def init(
-    check: Annotated[bool, typer.Option("--check", help="Only compare; exit code 1 when something differs.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only compare; exit code 1 if something differs.")] = False,
 ) -> None:
-    """Make tables, topics and the cluster's map. Changes nothing that is already there.
+    """Create tables, topics and the partition map. Existing ones are not changed.
 
-    With --check nothing is made. Each line is one thing that is not as this release needs it: of tables, topics, the map, and the version
-    of rows (item SCHEMA), with what to do about it: `tidegate init`, `tidegate migrate`, a newer release, or a hand.
+    With --check nothing is created. Each line of the output names one difference from the needs of this release: in tables, topics,
+    the partition map, or the version of rows (item SCHEMA). The line also says what to do: `tidegate init`, `tidegate migrate`, a newer
+    release, or a change by hand.
 
-    Exit codes: 0 all is as it should be, 1 something differs, 75 a brick does not answer, 78 settings, such as topics that nodes of other
-    tables read.
+    Exit codes: 0 nothing differs; 1 something differs; 75 Kafka or DynamoDB does not answer; 78 wrong settings, for example topics
+    that nodes with other tables read.
     """
     become(INIT, check=check)

@@ -1,4 +1,4 @@
-"""`tidegate job`: occurrences in the making."""
+"""`tidegate job`: lists, shows and cancels open jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidegate_client.views import JobView
 
 app = typer.Typer(
-    help="Jobs: occurrences in the making, and what each waits for.", no_args_is_help=True, add_completion=False
+    help="Jobs: occurrences before their run, and what each waits for.", no_args_is_help=True, add_completion=False
 )
 
 
@@ -32,20 +32,21 @@ def list_jobs(
     namespace: NamespaceOption = None,
     schedule: ScheduleOption = None,
     state: Annotated[
-        list[str] | None, typer.Option(help="Only jobs in this state, such as pending_trigger; several may be given.")
+        list[str] | None, typer.Option(help="Only jobs in this state, such as pending_trigger; may be repeated.")
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME|DURATION", help="Only of this nominal instant or later: RFC 3339, or so long ago."),
+        typer.Option(metavar="TIME|DURATION", help="Only this nominal time or later: RFC 3339, or a duration ago."),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(metavar="TIME|DURATION", help="Only before this instant; as --since.")
+        str | None, typer.Option(metavar="TIME|DURATION", help="Only nominal times before this; written as --since.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="Most jobs.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="Most jobs to show.")] = 100,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """List open jobs: those that gather evidence, then those that wait or launch. Each part is ordered by shard and id, which is no order of
-    time: --since and --until choose by nominal instant.
+    """List open jobs: first jobs that gather evidence, then jobs that wait or launch.
+
+    Each part is ordered by shard and id, not by time. --since and --until select by nominal time.
     """
     columns = [
         ("job", lambda view: view.id),
@@ -69,7 +70,7 @@ def list_jobs(
 
 @app.command()
 def get(job: JobArgument, output: OutputOption = Format.TABLE) -> None:
-    """Show an open job, and what holds it back, with the time of that verdict. `tidegate why JOB` decides anew."""
+    """Show an open job with its blockers as of the last check. `tidegate why JOB` checks again."""
     with api_client() as api:
         view = api.job(job)
     if output is not Format.TABLE or view.unmet is None:
@@ -93,13 +94,13 @@ def cancel(
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Cancel a job that waits. One that became a run is too late: cancel the run."""
+    """Cancel a waiting job. If the job has become a run, cancel the run instead."""
     with api_client() as api:
         show(api.cancel_job(job, reason=reason, actor=actor, request_id=request_id), output)
 
 
 LAUNCHING = {"submitting": "the launcher", "submitted": "the start gate"}
-"""What a job that was admitted still waits for, by the state of its run."""
+"""State of the run, and what the admitted job waits for in this state."""
 
 
 def _waits_for(view: JobView) -> str | None:

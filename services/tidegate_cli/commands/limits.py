@@ -1,4 +1,4 @@
-"""`tidegate limits`: who holds permits, who waits, and what is stuck."""
+"""`tidegate limits`: shows which runs hold permits, which jobs wait, and which permits are stuck."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import typer
 
 from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import NamespaceOption
-from tidegate_cli.output import Format, OutputOption, show, show_list, tell_cut
+from tidegate_cli.output import Format, OutputOption, note_cut, show, show_list
 
 SHOWN_MAX = 1_000
-"""As many as the API shows at once."""
+"""Most entries that the API returns at once."""
 
-app = typer.Typer(help="Limits in use: list, show.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Limits in use: permits, waiting jobs, stuck permits.", no_args_is_help=True, add_completion=False
+)
 
 
 @app.command("list")
 def list_limits(
     namespace: NamespaceOption = None,
-    stuck: Annotated[bool, typer.Option("--stuck", help="Only those with a permit whose run is not there.")] = False,
+    stuck: Annotated[
+        bool, typer.Option("--stuck", help="Only limits with a stuck permit: its run does not exist.")
+    ] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """List limits that somebody holds or waits for: those with stuck permits first, then by how many wait."""
+    """List limits with permits in use or waiting jobs. Limits with stuck permits come first, then the longest queues."""
     columns = [
         ("limit", lambda view: view.id),
         ("kind", lambda view: view.kind),
@@ -42,15 +46,18 @@ def list_limits(
 
 @app.command("show")
 def show_limit(
-    limit: Annotated[str, typer.Argument(metavar="LIMIT", help="As the list shows it: NAMESPACE/SCOPE/NAME.")],
+    limit: Annotated[
+        str, typer.Argument(metavar="LIMIT", help="Id of the limit, as the list shows it: NAMESPACE/SCOPE/NAME.")
+    ],
     most: Annotated[
-        int, typer.Option("--limit", min=1, max=SHOWN_MAX, help="Most runs that hold, and most jobs that wait.")
+        int,
+        typer.Option("--limit", min=1, max=SHOWN_MAX, help="Most runs with permits, and most waiting jobs, to show."),
     ] = 100,
     output: OutputOption = Format.YAML,
 ) -> None:
-    """Show a limit with the runs that hold its permits, longest first, and the jobs that wait, in their order."""
+    """Show a limit with the runs that hold its permits, longest first, and the waiting jobs in queue order."""
     with api_client() as api:
         view = api.limit(limit, most)
     show(view, output)
-    tell_cut("runs that hold it", len(view.holders), view.holders_left_out)
-    tell_cut("jobs that wait", len(view.waiters), view.waiters_left_out)
+    note_cut("runs that hold it", len(view.holders), view.holders_left_out)
+    note_cut("jobs that wait", len(view.waiters), view.waiters_left_out)

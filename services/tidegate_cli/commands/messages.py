@@ -1,4 +1,4 @@
-"""`tidegate message`: deliver a payload to a topic at a time."""
+"""`tidegate message`: sends, shows and cancels messages."""
 
 from __future__ import annotations
 
@@ -12,28 +12,36 @@ from tidegate_cli.commands.arguments import ActorOption, IdOption, ReasonOption,
 from tidegate_cli.exit_codes import CommandFailed, Exit
 from tidegate_cli.output import Format, OutputOption, show
 
-app = typer.Typer(help="Messages: deliver a payload to a topic at a time.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Messages: deliver a payload to a topic at a set time.", no_args_is_help=True, add_completion=False
+)
 
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Whose message it is.")]
-Key = Annotated[str | None, typer.Option(help="Names the message, so that it can be replaced and cancelled.")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the message.")]
+Key = Annotated[str | None, typer.Option(help="Key of the message. A message with a key can be replaced.")]
 
 
 @app.command()
 def send(
     namespace: Namespace,
-    topic: Annotated[str, typer.Option("--topic", "-t", help="Where to.")],
-    at: Annotated[str | None, typer.Option("--at", help="RFC 3339 time with offset; the past means at once.")] = None,
-    after: Annotated[str | None, typer.Option(help="Duration from now, such as 90s or 4h.")] = None,
-    payload: Annotated[str | None, typer.Option(help="JSON.")] = None,
-    text: Annotated[str | None, typer.Option(help="Text instead of JSON.")] = None,
+    topic: Annotated[str, typer.Option("--topic", "-t", help="Topic to deliver to.")],
+    at: Annotated[
+        str | None, typer.Option("--at", help="Delivery time, RFC 3339 with offset; a past time delivers at once.")
+    ] = None,
+    after: Annotated[str | None, typer.Option(help="Delivery time as a duration from now, such as 90s or 4h.")] = None,
+    payload: Annotated[str | None, typer.Option(help="Payload as JSON.")] = None,
+    text: Annotated[str | None, typer.Option(help="Payload as text.")] = None,
     key: Key = None,
-    message_key: Annotated[str | None, typer.Option(help="The delivered record's key.")] = None,
-    header: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; may be repeated.")] = None,
-    expire_after: Annotated[str | None, typer.Option(help="Not delivered when later than this, such as 1h.")] = None,
+    message_key: Annotated[str | None, typer.Option(help="Key of the delivered record.")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(help="Header of the delivered record, NAME=VALUE; may be repeated.")
+    ] = None,
+    expire_after: Annotated[
+        str | None, typer.Option(help="Do not deliver it if it is later than this, such as 1h.")
+    ] = None,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Send a message; the receipt's id is what the delivered record carries as `tidegate-id`."""
+    """Send a message. The delivered record has the id of the receipt as header `tidegate-id`."""
     if (payload is None) == (text is None):
         raise CommandFailed("give either --payload (JSON) or --text", Exit.USAGE)
     if at is not None and after is not None:
@@ -62,10 +70,12 @@ def send(
 def get(
     namespace: Namespace,
     key: Key = None,
-    message_id: Annotated[str | None, typer.Option("--message-id", help="Id of the request that sent it.")] = None,
+    message_id: Annotated[
+        str | None, typer.Option("--message-id", help="Id of the request that sent the message.")
+    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Show how a message stands."""
+    """Show the state of a message."""
     _one_name(key, message_id)
     with api_client() as api:
         show(api.message(namespace, key=key, message_id=message_id), output)
@@ -76,14 +86,14 @@ def cancel(
     namespace: Namespace,
     key: Key = None,
     message_id: Annotated[
-        str | None, typer.Option("--message-id", help="Of a message without key: the id of its request or receipt.")
+        str | None, typer.Option("--message-id", help="For a message without key: the id of its request or receipt.")
     ] = None,
     reason: ReasonOption = None,
     actor: ActorOption = None,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Take a message back. Exit code 4: it was delivered, or is on its way."""
+    """Cancel a message. Exit code 4: it was delivered, or its delivery is under way."""
     _one_name(key, message_id)
     with api_client() as api:
         receipt = api.cancel_message(

@@ -1,4 +1,4 @@
-"""`tidegate migrate`: from one version of rows to the next, while nodes serve."""
+"""`tidegate migrate`: moves the store from one version of rows to the next, while nodes serve."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ app = typer.Typer(add_completion=False)
 def migrate(
     finish: Annotated[
         bool,
-        typer.Option("--finish", help="Also have nodes write the newer version; refused while an older release runs."),
+        typer.Option("--finish", help="Also make nodes write the newer version; refused while an older release runs."),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     writes_per_s: Annotated[
         float,
         typer.Option(
-            "--writes-per-s", min=0.1, max=10_000, help="Calls of the store a second: a row, or 100 rows read."
+            "--writes-per-s",
+            min=0.1,
+            max=10_000,
+            help="Most store calls per second; a call writes one row or reads 100.",
         ),
     ] = 50.0,
 ) -> None:
     """Bring the store to the version of this release.
 
-    Without --finish it moves rows, in a way that both releases read: run it at any time while both serve. With --finish, when only nodes
-    of this release are left, they write what older ones could not read, and there is no way back. Killed, it is run again and goes on.
-    Takes the settings of a node (TIDEGATE_DYNAMODB__..., TIDEGATE_KAFKA__...).
+    Without --finish it moves rows into a form that both releases read. Run it at any time while both serve.
+    Use --finish when only nodes of this release are left. Nodes then write rows that older releases cannot read, and there is no
+    way back. If the command is killed, run it again: it continues. It takes the settings of a node (TIDEGATE_DYNAMODB__..., TIDEGATE_KAFKA__...).
 
-    Exit codes: 0 done, 1 a process of an older release is in the way (each is listed, nothing was raised), 75 run it again, 78 settings,
-    or the store is newer than this release.
+    Exit codes: 0 done; 1 a process of an older release runs (each is listed, the version was not raised); 75 run it again;
+    78 wrong settings, or the store is newer than this release.
     """
     become(MIGRATE, finish=finish, dry_run=dry_run, writes_per_s=writes_per_s)

@@ -1,4 +1,4 @@
-"""`tidegate node`: alone it runs a node; its subcommands look at nodes and order them about."""
+"""`tidegate node`: runs a node; its subcommands list and drain nodes, and stop and start all firing."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, invoke_without_command=True)
 
 NodeArgument = Annotated[
-    str, typer.Argument(metavar="NODE", help="Name of the node, its id, or the beginning of that.")
+    str, typer.Argument(metavar="NODE", help="Name of the node, its id, or the beginning of its id.")
 ]
-LOOK_EVERY_S = 1.0
+POLL_INTERVAL_S = 1.0
 
 
 @app.callback()
@@ -33,13 +33,14 @@ def node(
         typer.Option(
             min=1,
             max=256,
-            help="Node processes: one uses one core. Names, and health ports, count up from the one that is set; one that "
-            "ends by itself is started again. On Kubernetes take more pods instead.",
+            help="Number of node processes; each uses one core. Node names and health ports count up from the "
+            "configured ones. A process that ends is started again. On Kubernetes use more pods instead.",
         ),
     ] = 1,
 ) -> None:
-    """Run a node until SIGTERM: it owns shards, ingests, fires and launches. With a subcommand: look at nodes, drain one, stop all
-    firing.
+    """Run a node until SIGTERM. It owns shards, reads topics, fires schedules and launches runs.
+
+    With a subcommand: list nodes, drain a node, stop or start all firing.
 
     Settings: TIDEGATE_KAFKA__…, TIDEGATE_DYNAMODB__…, TIDEGATE_GATE__…, TIDEGATE_DATA_DIR, TIDEGATE_HEALTH__….
     """
@@ -49,10 +50,10 @@ def node(
 
 @app.command("list")
 def list_nodes(output: OutputOption = Format.TABLE) -> None:
-    """List the processes that serve, and those of the last day that did not end well.
+    """List nodes that serve, and nodes of the last day that did not end cleanly.
 
-    Of those: `silent` says nothing and nobody knows why; `replaced` was started again under its name; `gone` has said nothing for 5
-    minutes, and others have all of its shards. Who ends well takes its line along.
+    States of the latter: `silent` reports nothing, for an unknown reason. `replaced` was started again under the same name.
+    `gone` has reported nothing for 5 minutes, and other nodes own all its shards.
     """
     columns = [
         ("node", lambda view: view.name),
@@ -73,17 +74,17 @@ def list_nodes(output: OutputOption = Format.TABLE) -> None:
 @app.command()
 def drain(
     node: NodeArgument,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the order back: it takes its share again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Cancel the drain: the node takes shards again.")] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also the only node, or the last one that is not drained: nothing fires then."),
+        typer.Option("--force", help="Also drain the last serving node; then nothing fires."),
     ] = False,
-    wait: Annotated[str, typer.Option(help="How long to wait until it holds nothing; 0 does not wait.")] = "60s",
+    wait: Annotated[str, typer.Option(help="How long to wait until the node owns nothing; 0 does not wait.")] = "60s",
     reason: ReasonOption = None,
     actor: ActorOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Have a node hand over what it holds, and take nothing until --undo or its restart. Its programs run on."""
+    """Make a node hand over its shards and take none until --undo or its restart. Its programs keep running."""
     patience_s = seconds_of("--wait", wait)
     with api_client() as api:
         if undo:
@@ -100,9 +101,9 @@ def stop_firing(
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Stop all firing of the cluster at once: what waits is cancelled, messages are held back, programs that run go on.
+    """Stop all firing of the cluster at once: waiting jobs are cancelled, messages are held, running programs go on.
 
-    The answer comes when each shard has stopped; exit code 5: not all have yet, and ask again with the same --id.
+    The command returns when every shard has stopped. Exit code 5: some shards have not stopped; run it again with the same --id.
     """
     with api_client() as api:
         show(api.stop_firing(reason=reason, actor=actor, request_id=request_id), output)
@@ -115,13 +116,13 @@ def start_firing(
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Let all go on from now. What was due meanwhile is not made up for; messages that were held back go out at once."""
+    """Start all firing again. There is no catch-up for instants during the stop; held messages are delivered at once."""
     with api_client() as api:
         show(api.start_firing(reason=reason, actor=actor, request_id=request_id), output)
 
 
 def _drained(api: Client, ordered: NodeView, patience_s: float) -> NodeView:
-    """Waits until the process holds nothing. An API that does not answer for a while is asked again. Raises CommandFailed."""
+    """Waits until the node owns nothing. While the API does not answer, it asks again. Raises CommandFailed."""
     from tidegate_client import ApiUnavailable, ApiUnreachable, NotFound
 
     deadline = time.monotonic() + patience_s
@@ -129,15 +130,15 @@ def _drained(api: Client, ordered: NodeView, patience_s: float) -> NodeView:
         try:
             seen = api.node(ordered.id)
         except NotFound:
-            # Only who ends well takes its line along.
-            note(f"node {ordered.name} has ended meanwhile")
+            # A node deletes its status row only on a clean shutdown.
+            note(f"node {ordered.name} has ended")
             return ordered.model_copy(update={"state": "drained", "shards": 0, "topic_partitions": []})
         except (ApiUnreachable, ApiUnavailable) as silence:
-            state = f"could not be asked for ({silence})"
+            state = f"has an unknown state ({silence})"
         else:
             if seen.state == "drained":
                 return seen
             state = f"still has {seen.shards} shards"
         if time.monotonic() > deadline:
-            raise CommandFailed(f"node {ordered.name} {state}; the order stands", Exit.TIMEOUT)
-        time.sleep(LOOK_EVERY_S)
+            raise CommandFailed(f"node {ordered.name} {state}; the drain goes on", Exit.TIMEOUT)
+        time.sleep(POLL_INTERVAL_S)

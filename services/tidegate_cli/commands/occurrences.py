@@ -1,4 +1,4 @@
-"""`tidegate occurrence`: the ledger, with what was skipped and what has expired."""
+"""`tidegate occurrence`: lists the ledger, including skipped and expired occurrences."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ DEFAULT_SPAN: Final = timedelta(hours=24)
 
 @app.callback()
 def occurrences() -> None:
-    """Occurrences that have ended: what became of each, and why."""
+    """Occurrences that have ended: the outcome of each, and why."""
 
 
 @app.command("list")
 def list_occurrences(
-    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Of this namespace.")] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Only of this namespace.")] = None,
     schedule: ScheduleOption = None,
     disposition: Annotated[
         str | None,
-        typer.Option(help="Only those that ended so: launched, coalesced, skipped, expired or cancelled."),
+        typer.Option(help="Only this outcome: launched, coalesced, skipped, expired or cancelled."),
     ] = None,
-    since: Annotated[str | None, typer.Option("--since", help="Nominal then or later, RFC 3339; 24 h ago.")] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Nominal before then, RFC 3339.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many of the newest.")] = 100,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Only this nominal time or later, RFC 3339. Default: 24 h ago.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Only nominal times before this, RFC 3339.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most occurrences to show, the newest first.")] = 100,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """List what became of occurrences: each that was launched, skipped, or has expired, with its reason. Kept 90 days."""
+    """List the outcome of each occurrence, such as launched, skipped or expired, with its reason. Kept 90 days."""
     of = chosen(namespace, schedule)
     of_namespace = of.get("namespace")
     if of_namespace is None:
@@ -62,7 +64,7 @@ def list_occurrences(
 
 
 def _newest(views: Iterator[OccurrenceView], limit: int) -> list[OccurrenceView]:
-    """Returns the newest by nominal, newest first; the API gives each schedule's in their order, and schedules by shard."""
+    """Returns the newest occurrences by nominal time, newest first. The API orders them by shard and schedule."""
     kept: list[OccurrenceView] = []
     left_out = 0
     for view in views:
@@ -73,7 +75,7 @@ def _newest(views: Iterator[OccurrenceView], limit: int) -> list[OccurrenceView]
     newest = sorted(kept, key=_by_nominal)
     left_out += max(0, len(newest) - limit)
     if left_out:
-        note(f"{limit} of {limit + left_out}; --limit")
+        note(f"{limit} of {limit + left_out} occurrences; --limit shows more of them")
     return newest[:limit]
 
 

@@ -1,4 +1,4 @@
-"""`tidegate run`: launched jobs."""
+"""`tidegate run`: lists, shows, follows, cancels and releases runs."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from tidegate_telemetry.plain_text import in_plain_text
 
 
 def ask(question: str) -> None:
-    """Returns once somebody has said yes. On standard error: standard output is for data.
+    """Asks a question on standard error, and returns if the answer is yes.
 
     Raises:
-        CommandFailed: They have not, or there is nobody to ask.
+        CommandFailed: The answer is not yes, or standard input is closed.
     """
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     said = sys.stdin.readline() if sys.stdin is not None else ""
     if said.strip().lower() not in {"y", "yes"}:
-        raise CommandFailed("nothing was done; --yes does without the question")
+        raise CommandFailed("nothing was done; --yes skips the question")
 
 
 if TYPE_CHECKING:
     from tidegate_client.views import RunView
 
-app = typer.Typer(help="Runs: launched jobs.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(help="Runs: executions of schedules, with their logs.", no_args_is_help=True, add_completion=False)
 
 _WHAT_A_RELEASE_DOES = (
-    "Its permits are given back, and a further attempt may start: if the program still runs, beside it."
+    "Its permits are returned, and another attempt may start. If the program still runs, both run at the same time."
 )
 
 
@@ -53,24 +53,25 @@ def list_runs(
     namespace: NamespaceOption = None,
     schedule: ScheduleOption = None,
     state: Annotated[
-        list[str] | None, typer.Option(help="Only runs in this state, such as failed; several may be given.")
+        list[str] | None, typer.Option(help="Only runs in this state, such as failed; may be repeated.")
     ] = None,
     since: Annotated[
         str | None,
         typer.Option(
             metavar="TIME|DURATION",
-            help="Only runs that ended then or later, or are open: RFC 3339, or so long ago, such as 12h.",
+            help="Only open runs, and runs that ended at this time or later: RFC 3339, or a duration ago such as 12h.",
         ),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(metavar="TIME|DURATION", help="Only runs that ended before then; as --since.")
+        str | None,
+        typer.Option(metavar="TIME|DURATION", help="Only runs that ended before this time; written as --since."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many of the newest.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Most runs to show, the newest first.")] = 50,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """List runs: open ones, then those that ended in the last 30 days, newest end first.
+    """List runs: open runs, then runs that ended in the last 30 days, newest end first.
 
-    What failed tonight, on all of the cluster: tidegate run list --state failed --state timed_out --since 12h
+    Failures of the last 12 hours, in all namespaces: tidegate run list --state failed --state timed_out --since 12h
     """
     columns = [
         ("run", lambda view: view.id),
@@ -97,10 +98,10 @@ def list_runs(
 @app.command()
 def get(run: RunOrScheduleArgument, output: OutputOption = Format.TABLE) -> None:
     """Show a run."""
-    from tidegate_cli.run_follow import run_meant
+    from tidegate_cli.run_follow import resolve_run
 
     with api_client() as api:
-        view = api.run(run_meant(api, run))
+        view = api.run(resolve_run(api, run))
     setback = view.last_setback or {}
     last_lines = view.last_lines or setback.get("last_lines")
     if output is not Format.TABLE or not last_lines:
@@ -120,21 +121,21 @@ def logs(
     follow: Annotated[
         bool,
         typer.Option(
-            "--follow", "-f", help="Go on until the run's last attempt has ended; wait for a schedule's first run."
+            "--follow", "-f", help="Follow until the run's last attempt has ended; wait for a schedule's first run."
         ),
     ] = False,
-    stderr: Annotated[bool, typer.Option("--stderr", help="The error stream instead of the output.")] = False,
-    attempt: Annotated[int | None, typer.Option(min=1, help="The current one by default.")] = None,
+    stderr: Annotated[bool, typer.Option("--stderr", help="Show the error stream instead of the output.")] = False,
+    attempt: Annotated[int | None, typer.Option(min=1, help="Number of the attempt. Default: the current one.")] = None,
     tail: Annotated[
         int | None, typer.Option(min=0, max=10_000, metavar="N", help="Begin with the Nth line from the end.")
     ] = None,
 ) -> None:
-    """Print what a run's program has written. Under spark-submit the driver's errors stand in the output."""
-    from tidegate_cli.run_follow import print_log, run_meant
+    """Print the log of a run's program. Under spark-submit the driver's errors are in the output."""
+    from tidegate_cli.run_follow import print_log, resolve_run
 
     stream: Literal["stdout", "stderr"] = "stderr" if stderr else "stdout"
     with api_client() as api:
-        print_log(api, run_meant(api, run, wait=follow), stream, attempt, follow=follow, tail=tail)
+        print_log(api, resolve_run(api, run, wait=follow), stream, attempt, follow=follow, tail=tail)
 
 
 @app.command()
@@ -145,7 +146,7 @@ def cancel(
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """End a run: before the start gate it is closed, after it its processes are stopped."""
+    """Cancel a run. Before the start gate it never starts; after the gate its processes are stopped."""
     with api_client() as api:
         show(api.cancel_run(run, reason=reason, actor=actor, request_id=request_id), output)
 
@@ -153,16 +154,16 @@ def cancel(
 @app.command()
 def release(
     run: RunArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether its program is gone.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether the program is gone.")] = False,
     reason: ReasonOption = None,
     actor: ActorOption = None,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """End a run that is lost, on your word that its program is gone for good.
+    """End a lost run. You confirm that its program is gone for good.
 
-    Its permits are given back, and a further attempt may start, as its schedule's `retry` says. If the program still runs, what starts then
-    runs beside it. A run in another state is not released: cancel it.
+    Its permits are returned, and another attempt may start, by the schedule's `retry`. If the program still runs, both attempts run at
+    the same time. Only a lost run can be released; cancel a run in another state.
     """
     if not yes:
         ask(f"{_WHAT_A_RELEASE_DOES} Is the program of run {run} gone for good?")
@@ -174,13 +175,16 @@ def release(
 def wait(
     run: RunArgument,
     timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="Such as 90s or 5m, or seconds; then the exit code is 5.")
+        str,
+        typer.Option(
+            metavar="DURATION", help="Longest wait, such as 90s or 5m, or seconds. After it the exit code is 5."
+        ),
     ] = "10m",
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Wait until a run has ended; also takes the id of a job that has not been launched yet.
+    """Wait until a run has ended. The id of a job that has not launched works too.
 
-    The exit code is 0 when it succeeded, 1 when it ended otherwise, or its job without a run, 5 when it took too long.
+    Exit codes: 0 the run succeeded; 1 it ended in another state, or the job ended without a run; 5 the timeout passed.
     """
     from tidegate_cli.run_follow import await_end, require_success
 

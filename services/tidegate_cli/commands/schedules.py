@@ -1,4 +1,4 @@
-"""`tidegate schedule`: definitions and what is done with them as a whole."""
+"""`tidegate schedule`: applies, shows, suspends, resumes, triggers and deletes schedules."""
 
 from __future__ import annotations
 
@@ -34,45 +34,45 @@ SUSPENSION: list[Column] = [
     ("actor", lambda view: view.suspension and view.suspension.actor),
     ("reason", lambda view: view.suspension and view.suspension.reason),
 ]
-"""Columns about how schedules came to be suspended."""
+"""Columns about the suspension of a schedule."""
 
-app = typer.Typer(
-    help="Schedules: what runs, when, and under which constraints.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(help="Schedules: a target, a trigger and constraints.", no_args_is_help=True, add_completion=False)
 
 
 @app.command()
 def apply(
     file: Annotated[
         Path,
-        typer.Option("--file", "-f", help="YAML file (several schedules with ---), a folder, or - for standard input."),
+        typer.Option("--file", "-f", help="YAML file (schedules separated by ---), a folder, or - for standard input."),
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and say what would happen.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would change.")] = False,
     reason: ReasonOption = None,
     actor: ActorOption = None,
     expected_version: VersionOption = None,
     on_update: Annotated[
         str | None,
         typer.Option(
-            help="What becomes of what is pending: keep_due, restart, carry, finish_old or finish_admitted; else the definition's word."
+            help="What happens to pending jobs: keep_due, restart, carry, finish_old or finish_admitted. Default: `on_update` of the definition."
         ),
     ] = None,
     all_or_none: Annotated[
-        bool, typer.Option("--all-or-none", help="Apply nothing unless all can be; up to 100 schedules.")
+        bool, typer.Option("--all-or-none", help="Apply all schedules or none; at most 100.")
     ] = False,
     create_only: Annotated[
-        bool, typer.Option("--create-only", help="Apply nothing if one of them exists; as --all-or-none otherwise.")
+        bool, typer.Option("--create-only", help="As --all-or-none, and refuse if one of the schedules exists.")
     ] = False,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Create schedules, or replace their definitions. A relative `file` counts from the YAML's folder."""
-    from tidegate_cli.apply_files import Wish, apply_all
+    """Create or replace schedules. A relative `file` of a program is resolved from the folder of the YAML file."""
+    from tidegate_cli.apply_files import ApplyOptions, apply_all
 
     together = all_or_none or create_only
     if together and expected_version is not None:
-        raise CommandFailed("--expected-version is for one schedule; --create-only says that none exists", Exit.USAGE)
-    wish = Wish(
+        raise CommandFailed(
+            "--expected-version is for one schedule; leave out --all-or-none and --create-only", Exit.USAGE
+        )
+    options = ApplyOptions(
         dry_run=dry_run,
         reason=reason,
         actor=actor,
@@ -83,7 +83,7 @@ def apply(
         request_id=request_id,
     )
     with api_client() as api:
-        apply_all(api, file, wish, output)
+        apply_all(api, file, options, output)
 
 
 @app.command("list")
@@ -93,7 +93,7 @@ def list_schedules(
     suspended_to: SuspendedToOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """List schedules; with a span those that somebody suspended in it, and are suspended still."""
+    """List schedules. With a span: only schedules that a request suspended in the span and that are still suspended."""
     begin, end = moment_of("--suspended-from", suspended_from), moment_of("--suspended-to", suspended_to)
     columns: list[Column] = [
         ("namespace", lambda view: view.namespace),
@@ -115,11 +115,12 @@ def list_schedules(
 def get(
     schedule: ScheduleArgument,
     spec: Annotated[
-        bool, typer.Option("--spec", help="Only the definition, as `schedule apply -f` takes it; YAML or JSON.")
+        bool,
+        typer.Option("--spec", help="Only the definition, in the form that `schedule apply -f` reads; YAML or JSON."),
     ] = False,
     output: OutputOption = Format.YAML,
 ) -> None:
-    """Show a schedule with its definition and its next instants."""
+    """Show a schedule with its definition and its next nominal times."""
     if spec and output not in (Format.YAML, Format.JSON):
         raise CommandFailed("--spec prints YAML or JSON", Exit.USAGE)
     with api_client() as api:
@@ -136,17 +137,17 @@ def next_instants(
     file: Annotated[
         Path | None,
         typer.Option(
-            "--file", "-f", help="Instead: a YAML file or folder that is not applied yet; - is standard input."
+            "--file", "-f", help="Preview the schedules of a YAML file or folder instead; - is standard input."
         ),
     ] = None,
-    after: Annotated[str | None, typer.Option("--from", help="RFC 3339; by default now.")] = None,
-    count: Annotated[int, typer.Option("--count", "-c", min=1, max=1_000, help="Occurrences to show.")] = 10,
+    after: Annotated[str | None, typer.Option("--from", help="Begin of the preview, RFC 3339. Default: now.")] = None,
+    count: Annotated[int, typer.Option("--count", "-c", min=1, max=1_000, help="Number of occurrences to show.")] = 10,
     minimum_period: Annotated[
-        str, typer.Option(help="With --file: as TIDEGATE_MINIMUM_PERIOD_MS of the cluster's nodes.")
+        str, typer.Option(help="With --file: shortest allowed period; TIDEGATE_MINIMUM_PERIOD_MS of your nodes.")
     ] = "10s",
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Show what a time trigger will do: its coming instants, and what clock changes make of them."""
+    """Show the next instants of a time trigger, and the effect of clock changes on them."""
     from tidegate_cli.schedule_preview import show_next, show_next_of
 
     if (schedule is None) == (file is None):
@@ -161,19 +162,21 @@ def next_instants(
 
 @app.command()
 def delete(
-    schedules: Annotated[list[str], typer.Argument(metavar="NAMESPACE/NAME ...", help="One schedule, or up to 100.")],
+    schedules: Annotated[
+        list[str], typer.Argument(metavar="NAMESPACE/NAME ...", help="Schedules to delete, 1 to 100.")
+    ],
     reason: ReasonOption = None,
     actor: ActorOption = None,
     expected_version: VersionOption = None,
     cancel_running: Annotated[
-        bool, typer.Option("--cancel-running", help="Cancel the runs past the start gate as well.")
+        bool, typer.Option("--cancel-running", help="Also cancel runs past the start gate.")
     ] = False,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Delete schedules. What waits is cancelled; runs past the start gate are listed and go on.
+    """Delete schedules. Waiting jobs are cancelled; runs past the start gate are listed and go on.
 
-    Of several none is deleted when one of them does not exist.
+    If one of several schedules does not exist, none is deleted.
     """
     names = [split_schedule(schedule) for schedule in schedules]
     with api_client() as api:
@@ -199,15 +202,15 @@ def suspend(
     reason: ReasonOption = None,
     actor: ActorOption = None,
     mode: Annotated[
-        str | None, typer.Option(help="drop, drain, hold or freeze; without it the schedule's own `suspend_mode`.")
+        str | None, typer.Option(help="drop, drain, hold or freeze. Default: `suspend_mode` of the schedule.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help="When it is resumed by itself, such as 2026-11-20T22:00:00Z.")
+        str | None, typer.Option(help="Time of an automatic resume, such as 2026-11-20T22:00:00Z.")
     ] = None,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Stop a schedule. Jobs that wait are cancelled unless --mode says otherwise; running programs go on."""
+    """Suspend a schedule. The mode decides whether waiting jobs are cancelled; running programs go on."""
     with api_client() as api:
         show(
             api.suspend_schedule(
@@ -226,15 +229,15 @@ def resume(
     reason: ReasonOption = None,
     actor: ActorOption = None,
     backlog: Annotated[
-        str | None, typer.Option(help="all, last, coalesce or none: what goes on of what came due meanwhile.")
+        str | None, typer.Option(help="Which jobs of the suspended span go on: all, last, coalesce or none.")
     ] = None,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Let a suspended schedule go on from now; the suspended span is never a miss.
+    """Resume a suspended schedule from now. Instants of the suspended span are no misfires.
 
-    Instead of one schedule: all that somebody suspended within a span (`schedule list` with the same span shows them).
-    What began suspended, or was suspended at another time, stays so.
+    With a span instead of a schedule: resume all schedules that a request suspended in the span. `schedule list` with the same span
+    shows them. Schedules that were created suspended, or suspended at another time, stay suspended.
     """
     if (schedule is None) == (suspended_from is None and suspended_to is None):
         raise CommandFailed("give either NAMESPACE/NAME or --suspended-from and --suspended-to", Exit.USAGE)
@@ -242,11 +245,11 @@ def resume(
         if schedule is None:
             begin, end = moment_of("--suspended-from", suspended_from), moment_of("--suspended-to", suspended_to)
             if begin is None or end is None or request_id is not None:
-                raise CommandFailed("a span takes --suspended-from and --suspended-to, and no --id", Exit.USAGE)
+                raise CommandFailed("a span needs --suspended-from and --suspended-to, and takes no --id", Exit.USAGE)
             resume_span(api, (begin, end), namespace, output, reason=reason, actor=actor, backlog=backlog)
             return
         if namespace is not None:
-            raise CommandFailed("--namespace goes with a span", Exit.USAGE)
+            raise CommandFailed("--namespace is for a span; leave it out for one schedule", Exit.USAGE)
         receipt = api.resume_schedule(
             *split_schedule(schedule), reason=reason, actor=actor, backlog=backlog, request_id=request_id
         )
@@ -257,7 +260,7 @@ def resume(
 def trigger(
     schedule: ScheduleArgument,
     force_overlap: Annotated[
-        bool, typer.Option("--force-overlap", help="Beside what runs already, as far as constraints let it.")
+        bool, typer.Option("--force-overlap", help="Run it next to open runs, as far as constraints allow.")
     ] = False,
     reason: ReasonOption = None,
     actor: ActorOption = None,
@@ -265,7 +268,7 @@ def trigger(
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Run a schedule now. Constraints, limits and overlap hold; the receipt's id names the job and its run."""
+    """Trigger a schedule now. Constraints, limits and the overlap policy apply. The receipt has the id of the job and its run."""
     with api_client() as api:
         receipt = api.trigger_schedule(
             *split_schedule(schedule),

@@ -1,4 +1,4 @@
-"""`tidegate source`: topics of one's own that are read as events."""
+"""`tidegate source`: applies, shows and deletes event sources."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from tidegate_cli.commands.arguments import (
 from tidegate_cli.output import Format, OutputOption, dump, show, show_list
 
 app = typer.Typer(
-    help="Sources: topics of one's own whose records are events.", no_args_is_help=True, add_completion=False
+    help="Event sources: your topics whose records become events.", no_args_is_help=True, add_completion=False
 )
 
-SourceArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The source.")]
+SourceArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The event source.")]
 
 
 @app.command()
 def apply(
     file: Annotated[
         Path,
-        typer.Option("--file", "-f", help="YAML file (several sources with ---), a folder, or - for standard input."),
+        typer.Option("--file", "-f", help="YAML file (sources separated by ---), a folder, or - for standard input."),
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and say what would happen.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check, and show what would change.")] = False,
     reason: ReasonOption = None,
     actor: ActorOption = None,
     expected_version: VersionOption = None,
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Create sources, or replace what they map. A new one begins where its topic ends."""
-    from tidegate_cli.apply_files import Wish, apply_all
+    """Create or replace event sources. A new source starts at the end of its topic."""
+    from tidegate_cli.apply_files import ApplyOptions, apply_all
 
-    wish = Wish(
+    options = ApplyOptions(
         kind="source",
         dry_run=dry_run,
         reason=reason,
@@ -50,12 +50,12 @@ def apply(
         request_id=request_id,
     )
     with api_client() as api:
-        apply_all(api, file, wish, output)
+        apply_all(api, file, options, output)
 
 
 @app.command("list")
 def list_sources(namespace: NamespaceOption = None, output: OutputOption = Format.TABLE) -> None:
-    """List sources."""
+    """List event sources."""
     columns = [
         ("namespace", lambda view: view.namespace),
         ("name", lambda view: view.name),
@@ -71,10 +71,12 @@ def list_sources(namespace: NamespaceOption = None, output: OutputOption = Forma
 @app.command()
 def get(
     source: SourceArgument,
-    spec: Annotated[bool, typer.Option("--spec", help="Only the definition, as `source apply -f` takes it.")] = False,
+    spec: Annotated[
+        bool, typer.Option("--spec", help="Only the definition, in the form that `source apply -f` reads.")
+    ] = False,
     output: OutputOption = Format.YAML,
 ) -> None:
-    """Show a source with its definition."""
+    """Show an event source with its definition."""
     with api_client() as api:
         view = api.source(*split_schedule(source, "source"))
     if spec:
@@ -92,7 +94,7 @@ def delete(
     request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Delete a source. What is produced from now on is no event."""
+    """Delete an event source. Later records of its topic are no events."""
     with api_client() as api:
         receipt = api.delete_source(
             *split_schedule(source, "source"),

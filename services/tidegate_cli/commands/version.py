@@ -1,4 +1,4 @@
-"""`tidegate version`."""
+"""`tidegate version`: shows the version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tidegate why`: what stands in the way, or what became of an instant, told by the code that decides."""
+"""`tidegate why`: shows the blockers of a job, or the outcome of an instant. The code that decides also explains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 _ID = re.compile(r"\d{4}-[a-z2-7]{26}", re.ASCII)
-"""Of a job, and of the run that it becomes."""
+"""Id of a job, and of the run that it becomes."""
 
 
 @app.command("why")
@@ -31,21 +31,21 @@ def why(
         typer.Option(
             "--at",
             metavar="TIME",
-            help="Of a schedule: what became of this instant. RFC 3339, or a local time of the trigger's zone such as "
-            "2026-03-29T02:30, which need not exist.",
+            help="For a schedule: explain this instant. RFC 3339, or a local time in the trigger's zone such as "
+            "2026-03-29T02:30; a clock change may skip the local time.",
         ),
     ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Say why a schedule, a job or a run does not run, or what became of an instant.
+    """Explain why a schedule, a job or a run does not run, or the outcome of an instant.
 
-    Each reason has a code (docs/reasons.md), and the instant at which it can change, where that is known.
+    Each reason has a code (docs/reasons.md), and the time at which it can change if that is known.
     """
     if "/" not in what and at is not None:
-        raise CommandFailed("--at is about a schedule: write it as NAMESPACE/NAME", Exit.USAGE)
+        raise CommandFailed("--at is for a schedule: write it as NAMESPACE/NAME", Exit.USAGE)
     if "/" not in what and not _ID.fullmatch(what):
         raise CommandFailed(
-            f"{what}: write a schedule as NAMESPACE/NAME; it is no id of a job or a run either", Exit.USAGE
+            f"{what}: is neither NAMESPACE/NAME nor the id of a job or run; give one of them", Exit.USAGE
         )
     with api_client() as api:
         view = api.why_schedule(*split_schedule(what), at=at) if "/" in what else api.why_job(what)

@@ -1,1 +1,1 @@
-"""`make demo`: a real pipeline on real data, one node killed half-way, and a proof that nothing was lost."""
+"""`make demo`: runs a real pipeline on real data, kills a node half-way, and checks that nothing was lost."""

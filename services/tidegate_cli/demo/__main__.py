@@ -1,4 +1,4 @@
-"""`python -m tidegate_cli.demo`, which is what `make demo` runs."""
+"""`python -m tidegate_cli.demo`, the program of `make demo`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from tidegate_pipelines.calendar_days import DAYS_MAX
 from tidegate_pipelines.input_data import PACKAGE, SourceMissing
 
 NEEDED = ("pyspark", "pyarrow", PACKAGE)
-"""What the extra [demo] brings."""
+"""Packages of the extra [demo]."""
 
 PIPED_WIDTH = 140
-"""Columns of the tables where there is no terminal whose width could be asked for."""
+"""Width of the tables if the output is no terminal."""
 
 EXIT_INTERRUPTED = 130
 
 
 def demo(
-    days: Annotated[int, typer.Option(min=1, max=DAYS_MAX, help="Days of January 2013 and after.")] = 3,
-    output: Annotated[Path, typer.Option(help="Folder of the Parquet that the demo leaves.")] = Path("build/demo"),
+    days: Annotated[int, typer.Option(min=1, max=DAYS_MAX, help="Number of days of data, from January 1, 2013.")] = 3,
+    output: Annotated[Path, typer.Option(help="Folder for the Parquet files of the demo.")] = Path("build/demo"),
 ) -> None:
-    """Run a real pipeline on two nodes, kill one half-way, and check that nothing was lost or doubled."""
+    """Run a real pipeline on two nodes, kill one node half-way, and check that nothing was lost or doubled."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         sys.stderr.write(f"tidegate: the demo needs {', '.join(missing)}; pip install 'tidegate[demo]'\n")
@@ -42,8 +42,8 @@ def demo(
 
 
 def run_demo(days: int, output: Path) -> int:
-    """Returns the exit code: 0 in order, 1 any difference or failure, 130 interrupted."""
-    # Imported only now: it needs what the extra brings.
+    """Runs the demo. Returns the exit code: 0 without differences, 1 after a difference or failure, 130 if interrupted."""
+    # Imported only here, because it needs the packages of the extra.
     from tidegate_cli.demo.demo_run import Folders, Story, demo_options
 
     folders = Folders(output)

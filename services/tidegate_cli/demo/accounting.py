@@ -1,7 +1,7 @@
-"""Compares what should have happened with the ledger and with what lies on disk. Pure.
+"""Compares the demo's expected occurrences with the ledger and with the files on disk. Pure functions.
 
-The demo's own list of instants and days is the measure: each has exactly one ledger entry with its disposition, and
-exactly one artefact. Whatever is on one side only, or twice, is unaccounted.
+The demo computes its own list of instants and days. Each of them must have exactly one ledger entry, with its disposition, and exactly
+one artefact. Missing, unexpected and doubled ones are problems.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LAUNCHED = "launched"
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """What the API says became of one occurrence."""
+    """Outcome of one occurrence, from the API."""
 
     schedule: str
     nominal: datetime
@@ -29,7 +29,7 @@ class LedgerEntry:
 
     @property
     def mark(self) -> str:
-        """What tells the occurrences of a schedule apart: the instant, or the day."""
+        """Identity of an occurrence within its schedule: the instant, or the day."""
         return instant_text(self.nominal) if self.schedule in LANDING else self.correlation or "(no day)"
 
 
@@ -38,10 +38,10 @@ class ScheduleAccount:
     """One line of the account.
 
     Attributes:
-        expected: By the demo's own list.
-        run: Launched, by the ledger.
-        otherwise: Dispositions that are no launch, with their reasons, and how many of each.
-        artefacts: On disk, of those expected.
+        expected: Number of occurrences by the demo's own list.
+        run: Number of launched occurrences in the ledger.
+        otherwise: Number of ledger entries by other disposition and reason.
+        artefacts: Number of expected artefacts on disk.
     """
 
     schedule: str
@@ -53,7 +53,7 @@ class ScheduleAccount:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The whole of it; `problems` is empty when everything is accounted for."""
+    """Account of all schedules; `problems` is empty if everything is accounted for."""
 
     lines: tuple[ScheduleAccount, ...]
     problems: tuple[str, ...]

@@ -1,8 +1,8 @@
-"""When the demo's landing schedules fire, and for which days of the data. Pure.
+"""Plans when the demo's landing schedules fire, and for which days of the data. Pure functions.
 
-The pipeline turns the n-th instant into the n-th day, so all instants must lie one period apart. Eight seconds do not
-divide a minute: `*/8` fires at :56 and then at :00. Up to seven days therefore fit into one minute; more days use ten
-seconds, which do divide it.
+The pipeline maps the n-th instant to the n-th day, so all instants must be one period apart. Eight seconds do not divide a
+minute: `*/8` fires at :56 and then at :00. So up to seven days fit into one minute; for more days the period is ten seconds,
+which divides a minute.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ MINUTE_S = 60
 SHORT_PERIOD_S = 8
 EVEN_PERIOD_S = 10
 MINIMUM_PERIOD_MS = 4_000
-"""The stack's setting: from :56 to :00, the shortest time between two instants that `*/8` names."""
+"""Setting of the stack: shortest time between two instants of `*/8`, from :56 to :00."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoPlan:
-    """The demo's own list of what should happen.
+    """Expected occurrences of the demo.
 
     Attributes:
         days: Days of the data, one for each instant.
-        start: Aware UTC instant of the first landing.
-        period: Between two landings.
+        start: Instant of the first landing, aware UTC.
+        period: Time between two landings.
     """
 
     days: tuple[date, ...]
@@ -61,7 +61,7 @@ class DemoPlan:
 
     @property
     def occurrences(self) -> int:
-        """How many there should be of all four schedules together."""
+        """Expected number of occurrences of all four schedules."""
         return (len(LANDING) + len(DAILY)) * len(self.days)
 
 
@@ -70,15 +70,15 @@ def plan_from(earliest: datetime, day_count: int) -> DemoPlan:
 
     Args:
         earliest: Aware UTC instant before which nothing may fire.
-        day_count: How many days, 1 to 364.
+        day_count: Number of days, 1 to 364.
 
     Raises:
-        ValueError: There are not so many days.
+        ValueError: The data have fewer days.
     """
     wanted = days(day_count)
     period_s = SHORT_PERIOD_S if day_count * SHORT_PERIOD_S <= MINUTE_S else EVEN_PERIOD_S
     start = earliest.replace(microsecond=0) + timedelta(seconds=1)
-    # Within a minute there is always a start; the second minute is for the seconds that are left of the first.
+    # Each minute has a possible start, so the search ends in this minute or the next.
     while start.second % period_s or (period_s == SHORT_PERIOD_S and start.second + day_count * period_s > MINUTE_S):
         start += timedelta(seconds=1)
     return DemoPlan(wanted, start, timedelta(seconds=period_s))

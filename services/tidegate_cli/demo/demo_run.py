@@ -1,4 +1,4 @@
-"""The demo from its first line to its verdict."""
+"""Runs the demo on a started stack: applies the schedules, follows the runs, and compares the results."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ DAY_PREFIX = "day="
 
 
 def artefacts_in(lake: Path) -> Artefacts:
-    """Returns the number of Parquet files of each dataset and day; what is still being written is not among them."""
+    """Returns the number of complete Parquet files of each dataset and day."""
     parts = lake.glob(f"[!.]*/{DAY_PREFIX}*/[!.]*.parquet")
     return Counter((part.parent.parent.name, part.parent.name.removeprefix(DAY_PREFIX)) for part in parts)
 
 
 NODES = 2
 LEAD = timedelta(seconds=5)
-"""Between applying the landing schedules and their first instant; applying takes well below a second each."""
+"""Time between the apply of the landing schedules and their first instant; an apply takes well below a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Where the demo writes; the stack's own data lie elsewhere and do not stay."""
+    """Output folders of the demo. The stack's data are in another folder and are removed."""
 
     root: Path
 
@@ -65,14 +65,14 @@ class Folders:
         return self.root / "logs"
 
     def keep_logs(self, data_dir: Path) -> None:
-        """Copies what nodes, API and runs have written, before the stack's data go."""
+        """Copies the logs of nodes, API and runs before the stack's data are removed."""
         for name in ("log", "runs"):
-            # A stack that could not be started has not come so far.
+            # If the stack failed to start, the folder may be missing.
             if (data_dir / name).is_dir():
                 shutil.copytree(data_dir / name, self.logs / name, dirs_exist_ok=True, ignore_dangling_symlinks=True)
 
     def clear(self) -> None:
-        """Removes what an earlier demo has left, and nothing else."""
+        """Removes the output of an earlier demo, and nothing more."""
         for folder in (self.source, self.lake, self.logs):
             shutil.rmtree(folder, ignore_errors=True)
         self.report.unlink(missing_ok=True)
@@ -85,7 +85,7 @@ def demo_options() -> StackOptions:
 
 @dataclass(slots=True)
 class Story:
-    """One demo on a stack that is started."""
+    """One demo on a started stack."""
 
     stack: Stack
     console: Console
@@ -93,11 +93,11 @@ class Story:
     day_count: int
 
     def tell(self, ready: Ready) -> bool:
-        """Runs the pipeline and shows what came of it; returns whether everything is in order.
+        """Runs the pipeline and shows the results. Returns whether there are no differences.
 
         Raises:
-            StackFailed: Something did not happen in time.
-            tidegate_client.errors.TidegateError: The API refused something.
+            StackFailed: A step did not happen in time.
+            tidegate_client.errors.TidegateError: The API refused a request.
         """
         begun = time.monotonic()
         self.folders.clear()
@@ -108,12 +108,12 @@ class Story:
             watcher = Watcher(self.stack, client, plan, self.console)
             watcher.until_all_ended()
             artefacts = artefacts_in(self.folders.lake)
-            # A day that is missing shows in the account, and the report without it differs from the second opinion.
+            # A missing day shows twice: in the account, and as a difference to the independent report.
             published = [day for day in plan.days if (DATASET_OF["delays"], day.isoformat()) in artefacts]
             report = read_report(self.folders.lake, published)
             write_report(report, self.folders.report)
             self._announce(client, ready, plan, report)
-            # Read once more, some seconds after the last expected end: a fire too many would have come by now.
+            # Read again some seconds after the last expected end, so that an extra fire would be visible.
             ledger, artefacts = watcher.ledger(), artefacts_in(self.folders.lake)
         result = account(plan, map(ledger_entry, ledger), artefacts)
         against = differences(independent_report(source.flights, source.weather, plan.days), report)
@@ -124,7 +124,7 @@ class Story:
         return not result.problems and not against
 
     def _apply(self, client: Client, source: Source) -> DemoPlan:
-        # What waits for data comes first, so that the first day's data find it.
+        # Schedules that wait for data are applied first; otherwise they could miss the first day's data.
         unplanned = plan_from(datetime.now(UTC) + LEAD, self.day_count)
         for document in schedule_documents(DAILY, unplanned, source, self.folders.lake):
             client.apply_schedule(document, actor="demo")
@@ -163,5 +163,5 @@ class Story:
 
 
 def ledger_entry(view: OccurrenceView) -> LedgerEntry:
-    """Takes from the API's answer what the account needs."""
+    """Converts an occurrence of the API to a ledger entry of the account."""
     return LedgerEntry(view.schedule, view.nominal, view.correlation, view.disposition, view.reason, view.state)

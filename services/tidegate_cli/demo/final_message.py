@@ -1,4 +1,4 @@
-"""The end of the demo: a one-shot message tells a topic that the report is there, and somebody listens."""
+"""End of the demo: sends a one-shot message about the report, and reads it from its topic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidegate_core.language.values.instants import format_instant, from_datetime
 
 TOPIC = "flights.reports"
 DELAY = timedelta(seconds=3)
-"""Long enough to be a message for later, short enough to be waited for."""
+"""Delay of the message: not at once, but short enough to wait for."""
 
 PATIENCE_S = 30.0
 ADMIN_TIMEOUT_S = 10.0
@@ -27,11 +27,11 @@ POLL_TIMEOUT_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What the listener got.
+    """The record that was read from the topic.
 
     Attributes:
-        due: When it was to be delivered.
-        lateness_ms: From then to the broker's append, in ms; below 0 would be early.
+        due: Requested delivery time.
+        lateness_ms: Milliseconds from `due` to the broker's append; a negative value means that the message was early.
     """
 
     id: str
@@ -41,13 +41,13 @@ class Delivered:
 
 
 def make_topic(bootstrap_servers: str) -> None:
-    """Makes the topic that the announcement goes to; the broker makes none by itself.
+    """Creates the topic of the announcement, because the broker does not create topics automatically.
 
     Raises:
         StackFailed: The broker refuses.
     """
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    # The broker's own time of each record is what lateness is measured by.
+    # Lateness is measured by the broker's append time.
     topic = NewTopic(TOPIC, num_partitions=1, config={"message.timestamp.type": "LogAppendTime"})
     try:
         admin.create_topics([topic])[TOPIC].result(ADMIN_TIMEOUT_S)
@@ -57,10 +57,10 @@ def make_topic(bootstrap_servers: str) -> None:
 
 
 def announce(client: Client, bootstrap_servers: str, payload: dict[str, Any]) -> Delivered:
-    """Sends the message for a few seconds later and returns it once it was read from the topic.
+    """Sends the message with a delay of a few seconds, and returns it once it was read from the topic.
 
     Raises:
-        StackFailed: It did not come.
+        StackFailed: The message did not arrive.
     """
     due = (datetime.now(UTC) + DELAY).replace(microsecond=0)
     receipt = client.send_message(

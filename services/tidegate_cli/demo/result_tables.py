@@ -1,4 +1,4 @@
-"""What the demo prints at its end: tables for people. Nothing is decided here."""
+"""Tables that the demo prints at its end. They only show results."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ REPORT_ROWS = 8
 
 
 def runs_table(occurrences: Iterable[OccurrenceView], plan: DemoPlan) -> Table:
-    """Returns the table of runs, in the order in which they were due."""
+    """Returns the table of runs, in the order of their nominal times."""
     table = _table("Runs")
     day_of = dict(zip(plan.instants, plan.days, strict=True))
     for column in ("schedule", "due", "day"):
         table.add_column(column, no_wrap=True)
-    # Launched is admitted; lateness ends where its program has passed the start gate, as in `tidegate run list`.
+    # `launched after` ends at the admission; `lateness` ends at the start gate, as in `tidegate run list`.
     for column in ("launched after", "lateness", "duration"):
         table.add_column(column, justify="right", no_wrap=True)
     for column in ("node", "state"):
@@ -42,7 +42,7 @@ def runs_table(occurrences: Iterable[OccurrenceView], plan: DemoPlan) -> Table:
 
 
 def report_table(report: Report) -> Table:
-    """Returns the report's first rows, the largest mean delay first."""
+    """Returns the first rows of the report, largest mean delay first."""
     table = _table(f"Report: departure delays, first {REPORT_ROWS} of {len(report)} rows")
     table.add_column("carrier")
     table.add_column("origin")
@@ -61,7 +61,7 @@ def report_table(report: Report) -> Table:
 
 
 def account_table(account: Account) -> Table:
-    """Returns expected, run and skipped occurrences of each schedule."""
+    """Returns the table of expected, run and skipped occurrences of each schedule."""
     table = _table("Occurrences")
     table.add_column("schedule")
     table.add_column("one for each")
@@ -81,12 +81,12 @@ def account_table(account: Account) -> Table:
 
 
 def _table(title: str) -> Table:
-    # Without frames, so that it reads well in a pipe, too.
+    # Without frames, so that it is readable in a pipe too.
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
 
 
 def seconds_between(earlier: datetime | None, later: datetime | None) -> str:
-    """Returns a time span in seconds, or nothing where an end of it is not known."""
+    """Returns a time span in seconds, or an empty text if one end is unknown."""
     return f"{(later - earlier).total_seconds():.1f} s" if earlier is not None and later is not None else ""
 
 

@@ -1,4 +1,4 @@
-"""Follows the demo's runs until all have ended, shows how far they are, and kills a node half-way."""
+"""Follows the demo's runs until all have ended, shows their progress, and kills a node half-way."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from tidegate_client.client import Client
 from tidegate_client.errors import ApiUnavailable, ApiUnreachable
 from tidegate_client.views import OccurrenceView, RunView
 
-LOOK_INTERVAL_S = 0.5
-RUNS_ASKED_FOR = 50
-"""The newest ones: far more than are open at once, four schedules with one run each."""
+POLL_INTERVAL_S = 0.5
+RUNS_LISTED = 50
+"""Newest runs to list. Far fewer are open at the same time: four schedules with one run each."""
 
 PATIENCE_BASE_S = 240.0
-"""Start of the stack's work, take-over and all that does not grow with the number of days."""
+"""Seconds for the first runs, the take-over, and other work that does not grow with the number of days."""
 
 PATIENCE_PER_DAY_S = 90.0
-"""A day is four runs of about 10 s of processor time each, on two cores that may be busy."""
+"""Seconds per day of data: four runs of about 10 s of processor time each, on two cores that may be busy."""
 
 
 class Cluster(Protocol):
-    """The part of a stack that is needed here."""
+    """The part of `Stack` that the watcher uses."""
 
     @property
     def node_names(self) -> tuple[str, ...]: ...
 
-    def look(self) -> None: ...
+    def check(self) -> None: ...
 
     def kill_node(self, name: str) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How far the pipeline is."""
+class PipelineProgress:
+    """Progress of the pipeline: the newest runs, and the number of ended occurrences."""
 
     runs: tuple[RunView, ...]
     ended: int
@@ -47,7 +47,7 @@ class Standing:
 
 @dataclass(slots=True)
 class Watcher:
-    """Watches until each expected occurrence has its ledger entry."""
+    """Waits until each expected occurrence has a ledger entry."""
 
     cluster: Cluster
     client: Client
@@ -56,45 +56,45 @@ class Watcher:
     killed: str | None = None
 
     def until_all_ended(self) -> list[OccurrenceView]:
-        """Returns the ledger; where time has run out it says so, and the ledger has what was decided until then."""
+        """Returns the ledger. After a timeout it prints a message and returns the entries so far."""
         deadline = time.monotonic() + PATIENCE_BASE_S + PATIENCE_PER_DAY_S * len(self.plan.days)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as bar:
             task = bar.add_task("runs", total=self.plan.occurrences)
             before: Sequence[str] = ()
             while time.monotonic() < deadline:
-                self.cluster.look()
-                standing = self._standing()
-                if standing is not None:
-                    now = _lines(standing.runs)
-                    bar.update(task, completed=standing.ended, description=_open_words(standing.runs))
-                    self._tell(now, before, standing.ended)
+                self.cluster.check()
+                progress = self._progress()
+                if progress is not None:
+                    now = _lines(progress.runs)
+                    bar.update(task, completed=progress.ended, description=_open_words(progress.runs))
+                    self._tell(now, before, progress.ended)
                     before = now
-                    self._kill_half_way(standing)
-                    if standing.ended >= self.plan.occurrences:
+                    self._kill_half_way(progress)
+                    if progress.ended >= self.plan.occurrences:
                         return self.ledger()
-                time.sleep(LOOK_INTERVAL_S)
+                time.sleep(POLL_INTERVAL_S)
         self.console.print(f"Time is up: {self._what_is_open()}", style="bold red", soft_wrap=True)
         return self.ledger()
 
-    def _standing(self) -> Standing | None:
-        """Asks the API; None while it does not answer, which is no reason to give up."""
+    def _progress(self) -> PipelineProgress | None:
+        """Reads the progress from the API; None while it does not answer, then the watcher goes on."""
         try:
-            runs = self.client.runs(namespace=NAMESPACE, limit=RUNS_ASKED_FOR)
-            return Standing(tuple(runs), len(self.ledger()))
+            runs = self.client.runs(namespace=NAMESPACE, limit=RUNS_LISTED)
+            return PipelineProgress(tuple(runs), len(self.ledger()))
         except (ApiUnreachable, ApiUnavailable):
             return None
 
     def ledger(self) -> list[OccurrenceView]:
-        """Returns what became of each occurrence, as the API has it now."""
+        """Returns the outcome of each occurrence from the API."""
         return list(self.client.occurrences(NAMESPACE))
 
-    def _kill_half_way(self, standing: Standing) -> None:
-        if self.killed is not None or standing.ended * 2 < self.plan.occurrences:
+    def _kill_half_way(self, progress: PipelineProgress) -> None:
+        if self.killed is not None or progress.ended * 2 < self.plan.occurrences:
             return
-        at_work = [run for run in standing.runs if not run.is_ended and run.node in self.cluster.node_names]
-        # Preferably one in the middle of something: that is what its survivor has to find and go on with.
-        if not at_work and standing.ended < self.plan.occurrences:
+        at_work = [run for run in progress.runs if not run.is_ended and run.node in self.cluster.node_names]
+        # Preferably a node with an open run, because the other node must then find the run and continue with it.
+        if not at_work and progress.ended < self.plan.occurrences:
             return
         victim = (at_work[0].node if at_work else None) or self.cluster.node_names[0]
         pid = self.cluster.kill_node(victim)
@@ -108,7 +108,7 @@ class Watcher:
         )
 
     def _tell(self, now: Sequence[str], before: Sequence[str], ended: int) -> None:
-        """Prints what has changed, for those who cannot see the bar."""
+        """Prints changed runs, for an output without a progress bar."""
         for line in now:
             if line not in before:
                 self.console.print(
@@ -116,12 +116,12 @@ class Watcher:
                 )
 
     def _what_is_open(self) -> str:
-        standing = self._standing()
-        if standing is None:
+        progress = self._progress()
+        if progress is None:
             return "the API does not answer"
-        missing = self.plan.occurrences - standing.ended
+        missing = self.plan.occurrences - progress.ended
         return (
-            f"{missing} of {self.plan.occurrences} occurrences are undecided; open runs: {_open_words(standing.runs)}"
+            f"{missing} of {self.plan.occurrences} occurrences are undecided; open runs: {_open_words(progress.runs)}"
         )
 
 

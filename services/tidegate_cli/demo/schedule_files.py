@@ -1,4 +1,4 @@
-"""Fills in the pipeline's schedule files: where programs and data lie, and when the landing begins and ends."""
+"""Fills in the pipeline's schedule files: paths of programs and data, begin and end of the landing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def schedule_documents(names: tuple[str, ...], plan: DemoPlan, source: Source, l
 def filled_in(document: Any, values: Mapping[str, str]) -> Any:
     """Returns the document with each `{{name}}` in its texts replaced.
 
-    After parsing and not before: a path with a quote or a backslash in it then needs no escaping.
+    Texts are replaced after parsing, so a path with a quote or a backslash needs no escaping.
 
     Raises:
         KeyError: A name has no value.

@@ -1,1 +1,1 @@
-"""`tidegate dev`: a real Kafka broker, DynamoDB Local, nodes and the API on this machine, started and watched together."""
+"""`tidegate dev`: starts and supervises a real Kafka broker, DynamoDB Local, nodes and the API on this machine."""

@@ -1,6 +1,6 @@
-"""What the processes of a stack are told: endpoints from the user's settings or from the local bricks, ports, folders.
+"""Environment of the processes of a stack: endpoints from the user's settings or from the local servers, ports, folders.
 
-The user's own settings pass through; what stands here wins, because it is what was really started.
+The user's settings pass through. Values set here override them, because they describe the processes that were started.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Bricks that the user's settings name; None where a local one is to be started."""
+    """Kafka and DynamoDB endpoints from the user's settings; None means that a local server is started."""
 
     kafka: str | None
     dynamodb: str | None
@@ -38,7 +38,7 @@ class Endpoints:
 
 
 def given_endpoints(environment: Mapping[str, str]) -> Endpoints:
-    """Reads the endpoints from the environment, else from the YAML file that TIDEGATE_CONFIG names.
+    """Reads the endpoints from the environment, or from the YAML file that TIDEGATE_CONFIG names.
 
     Raises:
         SettingsWrong: The file cannot be read.
@@ -51,10 +51,10 @@ def given_endpoints(environment: Mapping[str, str]) -> Endpoints:
 
 
 def given_api_port(environment: Mapping[str, str]) -> int | None:
-    """Reads the port of the API from the environment, else from the YAML file; None where neither names one.
+    """Reads the API's port from the environment, or from the YAML file; None if neither names one.
 
     Raises:
-        SettingsWrong: It is no port, or the file cannot be read.
+        SettingsWrong: The value is no port, or the file cannot be read.
     """
     given = environment.get(API_PORT_VARIABLE)
     if given:
@@ -66,7 +66,7 @@ def given_api_port(environment: Mapping[str, str]) -> int | None:
 
 def _port(name: str, given: object) -> int:
     text = str(given)
-    # The length first: a text of 5,000 digits is no number in Python.
+    # The length is checked first, because Python refuses to convert a text of 5,000 digits.
     port = int(text) if len(text) <= len(str(PORT_MAX)) and text.isascii() and text.isdecimal() else 0
     if not 1 <= port <= PORT_MAX:
         raise SettingsWrong(f"{name} is {text[:SHOWN]!r}", f"choose a port from 1 to {PORT_MAX}")
@@ -82,7 +82,9 @@ def _sections(environment: Mapping[str, str]) -> Mapping[str, object]:
     if document is None:
         return {}
     if not isinstance(document, dict):
-        raise SettingsWrong(f"{path} holds a {type(document).__name__}", "it should be a mapping of sections")
+        raise SettingsWrong(
+            f"{path} holds a {type(document).__name__}", "write a mapping of sections, such as `api: {port: 8080}`"
+        )
     return document
 
 
@@ -94,11 +96,11 @@ def _text(sections: Mapping[str, object], section: str, field: str) -> str | Non
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """Everything that nodes and API need to find each other and the bricks.
+    """Addresses, ports and folders that connect nodes, API, Kafka and DynamoDB.
 
     Attributes:
-        local_kafka: Whether the broker is our own, which listens on the loopback interface only and without encryption.
-        local_dynamodb: Whether the store is our DynamoDB Local, which takes any credentials but wants some.
+        local_kafka: Whether the broker is our own. It listens only on the loopback interface, without encryption.
+        local_dynamodb: Whether the store is our DynamoDB Local. It needs credentials, but accepts any.
     """
 
     kafka: str
@@ -119,7 +121,7 @@ class Wiring:
         return replace(self, node_ports=ports)
 
     def node_url(self, number: int) -> str:
-        """Returns the base URL of the health pages of node `number`, counted from 1."""
+        """Returns the base URL of the health pages of node `number`; the first is 1."""
         return f"http://{LOOPBACK}:{self.node_ports[number - 1]}"
 
     def init_environment(self) -> dict[str, str]:
@@ -161,13 +163,13 @@ class Wiring:
         }
 
 
-def choose_port(usual: int, spoken_for: frozenset[int]) -> int:
-    """Returns the usual port where it is free and not spoken for, else a random free one.
+def choose_port(usual: int, reserved: frozenset[int]) -> int:
+    """Returns the usual port if it is free and not reserved, otherwise a random free port.
 
     Raises:
         StackFailed: There is no free port.
     """
     try:
-        return free_port(usual, LOOPBACK, spoken_for)
+        return free_port(usual, LOOPBACK, reserved)
     except OSError as error:
         raise StackFailed(str(error)) from error

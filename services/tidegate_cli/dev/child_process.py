@@ -1,4 +1,4 @@
-"""A node, the API or `tidegate init` as a child process that cannot outlive us, writing to a log."""
+"""A node, the API or `tidegate init` as a child process. It ends with its parent, and its output goes to a log file."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ def is_ready(url: str) -> bool:
 
 
 NOT_FOR_CHILDREN = ("TIDEGATE_STATE_DIR",)
-"""Says where this command puts its pointer file. Nodes refuse settings that they do not know."""
+"""Variables that children do not get: nodes refuse unknown settings. This one names the folder of the pointer file."""
 
 EXIT_CONFIGURATION = 78
-"""How nodes, the API and `tidegate init` end where a setting is wrong (EX_CONFIG)."""
+"""Exit status of nodes, API and `tidegate init` for a wrong setting (EX_CONFIG)."""
 
 TIDEGATE = (sys.executable, "-P", "-m", "tidegate_cli.main")
-"""The command of this very installation. `-P`: a file of the user's current folder must not replace a module of ours."""
+"""Command of this installation. `-P`: otherwise a file in the user's current folder could replace one of our modules."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildPlan:
-    """How to start a child.
+    """Command, environment and log of a child.
 
     Attributes:
-        name: For people, such as `node-1`.
+        name: Name in messages, such as `node-1`.
         command: Program and arguments.
-        environment: Added to our own. Not secret: it stands on the command line; secrets go by file.
-        log: What it prints is appended here.
-        ready_url: Answers 200 once the child is ready.
+        environment: Variables added to our own. They are on the command line, so secrets are passed in files.
+        log: File to which the child's output is appended.
+        ready_url: URL that answers 200 once the child is ready.
     """
 
     name: str
@@ -61,8 +61,8 @@ class Child:
     """One child process; after its end it can be started again.
 
     Args:
-        plan: How to start it.
-        renewed: Asked before each start: what was free for the last one may be somebody else's by now. Raises StackFailed.
+        plan: Plan of the first start.
+        renewed: Returns the plan of each start, because a port may no longer be free. Raises StackFailed.
     """
 
     def __init__(self, plan: ChildPlan, renewed: Callable[[], ChildPlan] | None = None) -> None:
@@ -95,7 +95,7 @@ class Child:
         return f"ended with status {self.wait(0)}"
 
     def start(self) -> None:
-        """Starts it; does not wait until it is ready.
+        """Starts the child; does not wait until it is ready.
 
         Raises:
             StackFailed: The process could not be started.
@@ -115,37 +115,37 @@ class Child:
             self._process.terminate()
 
     def kill(self) -> None:
-        """SIGKILL: what a crash would do."""
+        """Sends SIGKILL, as in a crash."""
         if self._process is not None:
             self._process.kill()
 
     def wait(self, timeout_s: float) -> int | None:
-        """Returns the exit status (128 + n after signal n), or None where it still runs after `timeout_s`."""
+        """Returns the exit status (128 + n after signal n), or None if the child still runs after `timeout_s`."""
         return self._process.wait(timeout_s) if self._process is not None else 0
 
     def last_words(self) -> str:
-        """Returns the last lines of its log."""
+        """Returns the last lines of the child's log."""
         return self._process.last_lines() if self._process is not None else ""
 
     def close(self) -> None:
-        """Ends it at once where it still runs. May be called again."""
+        """Kills the child if it still runs. May be called again."""
         if self._process is not None:
             self._process.close()
 
 
 def ended_early(child: Child, how: str) -> StackFailed:
-    """Returns the error of a child that ended, or took too long, with the last lines of its log: they name a setting that it refuses."""
+    """Returns the error for a child that ended or took too long. It has the last lines of the log, which name a refused setting."""
     refused = child.wait(0) == EXIT_CONFIGURATION
     kind = SettingsWrong if refused else StackFailed
     return kind(f"{child.name} {how}; its log {child.log} ends with:\n{child.last_words()}")
 
 
 def run_to_end(plan: ChildPlan, timeout_s: float) -> None:
-    """Runs a child that ends by itself.
+    """Runs a child until it ends.
 
     Raises:
-        SettingsWrong: It refuses a setting.
-        StackFailed: It failed otherwise, or took longer than `timeout_s`.
+        SettingsWrong: The child refuses a setting.
+        StackFailed: The child failed for another reason, or took longer than `timeout_s`.
     """
     child = Child(plan)
     child.start()

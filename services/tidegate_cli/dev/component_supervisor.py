@@ -1,6 +1,6 @@
-"""Starts components again that have crashed, each after its back-off, and says so.
+"""Restarts crashed components, each after its back-off, and reports it on the console.
 
-One thread calls `look` again and again; nothing happens between the calls.
+The stack calls `check` from one thread, several times a second. Nothing happens between the calls.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tidegate_cli.dev.stack_events import Notice
 
 FIRST_WAIT_S = 1.0
 WAIT_S_MAX = 30.0
-"""Still short enough that a mended cause shows while one is looking."""
+"""Short enough that a user who has fixed the cause sees the restart."""
 
 HEALTHY_AFTER_S = 60.0
-"""Who lived so long had no trouble with starting: its next crash counts as the first."""
+"""A component that ran this long starts well, so its next crash counts as the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """Waits of 1, 2, 4 … 30 s, and 1 s again after a healthy life.
+    """Waits of 1, 2, 4 … 30 s; after a healthy run 1 s again.
 
     Attributes:
-        crashes: In a row.
+        crashes: Number of crashes in a row.
     """
 
     crashes: int = 0
@@ -42,12 +42,12 @@ class BackOff:
         """Seconds until the next start."""
         if self.crashes == 0:
             return 0.0
-        # The exponent is bounded, too: after a night of crashes it would be a number with thousands of digits.
+        # The exponent is bounded too: after a night of crashes the power would overflow.
         return min(WAIT_S_MAX, FIRST_WAIT_S * 2.0 ** min(self.crashes - 1, 10))
 
 
 class Component(Protocol):
-    """What can be supervised."""
+    """A component that the supervisor can restart."""
 
     @property
     def name(self) -> str: ...
@@ -60,14 +60,14 @@ class Component(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether it answers; asked only after a restart."""
+        """Whether the component answers; called only after a restart."""
 
     @property
     def ending(self) -> str:
-        """How it ended, as a clause; asked only once it has."""
+        """Clause that says how the component ended; read only after its end."""
 
     def start(self) -> None:
-        """Starts it; raises what `START_ERRORS` lists."""
+        """Starts the component; raises one of `START_ERRORS`."""
 
 
 START_ERRORS = (StackFailed, BrickFailed, BrickUnavailable, OSError)
@@ -75,11 +75,11 @@ START_ERRORS = (StackFailed, BrickFailed, BrickUnavailable, OSError)
 
 @dataclass(slots=True)
 class _Life:
-    """One component between its crashes.
+    """State of one supervised component.
 
     Attributes:
-        restart_at: When it is to be started again; None while it runs.
-        awaited: Whether its first answer after a restart is still to come.
+        restart_at: Time of the next start; None while the component runs.
+        awaited: Whether the component was restarted and has not answered since.
     """
 
     component: Component
@@ -90,11 +90,11 @@ class _Life:
 
 
 class Supervisor:
-    """Watches components.
+    """Restarts crashed components.
 
     Args:
-        console: Told of each crash and return.
-        clock: Monotonic seconds.
+        console: Console for a notice of each crash and each return.
+        clock: Monotonic clock, in seconds.
     """
 
     def __init__(self, console: StackConsole, clock: Callable[[], float] = time.monotonic) -> None:
@@ -103,18 +103,18 @@ class Supervisor:
         self._lives: dict[str, _Life] = {}
 
     def watch(self, component: Component) -> None:
-        """Takes a component that runs into care."""
+        """Adds a running component."""
         self._lives[component.name] = _Life(component, self._clock())
 
     def release(self, name: str) -> None:
-        """From now on the component may end without being started again."""
+        """Removes a component: from now on its end causes no restart."""
         self._lives.pop(name, None)
 
-    def look(self) -> None:
-        """Looks at each component once, and starts those whose time has come."""
+    def check(self) -> None:
+        """Checks each component once, and restarts the ones that are due."""
         for life in list(self._lives.values()):
             if life.component.running:
-                self._welcome(life)
+                self._report_return(life)
             elif life.restart_at is None:
                 self._plan_restart(life, life.component.ending)
             elif self._clock() >= life.restart_at:
@@ -137,7 +137,7 @@ class Supervisor:
         life.restart_at = None
         life.awaited = True
 
-    def _welcome(self, life: _Life) -> None:
+    def _report_return(self, life: _Life) -> None:
         if life.awaited and life.component.ready:
             life.awaited = False
             self._say(life, f"is back after {self._clock() - life.started_at:.1f} s")

@@ -1,7 +1,6 @@
-"""Shows the events of a stack: to a person at a terminal, as plain lines in a pipe, or as JSON lines for a script.
+"""Shows the events of a stack: with colours on a terminal, as plain lines in a pipe, or as JSON lines for a script.
 
-A reader that has gone (`| head`, a terminal that was closed) is no reason to end a stack, or to break off its drain: what
-cannot be written is dropped.
+If the reader is gone (`| head`, a closed terminal), the output is dropped: neither the stack nor its drain may end by that.
 """
 
 from __future__ import annotations
@@ -31,23 +30,23 @@ from tidegate_cli.dev.stack_events import (
 )
 
 QUIET_STAGES = frozenset({"verifying", "starting", "ready"})
-"""Stages that take a second or two: a line for each would be noise."""
+"""Stages that take a second or two; they get no line."""
 
 
 class StackConsole(Protocol):
-    """Takes each event; `Fetching` comes from other threads."""
+    """Shows events; `Fetching` comes from other threads."""
 
     def show(self, event: StackEvent) -> None: ...
 
     def close(self) -> None:
-        """Ends what is still being drawn."""
+        """Ends a progress bar that is still drawn."""
 
 
 def console_for(output: TextIO, errors: TextIO, *, as_json: bool) -> StackConsole:
-    """Returns the console that fits the output; failures go to `errors`, but a script reads one stream."""
+    """Returns the console for this output. Failures go to `errors`, except with JSON, because a script reads one stream."""
     for stream in (output, errors):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # For terminals that have no check mark.
+            stream.reconfigure(errors="replace")  # For terminals without a check mark in their encoding.
     if as_json:
         return JsonConsole(output)
     if output.isatty():
@@ -66,18 +65,18 @@ class JsonConsole:
     def show(self, event: StackEvent) -> None:
         with self._lock, contextlib.suppress(OSError):
             if isinstance(event, Fetching) and self._stages.get(event.component) == event.stage:
-                return  # A script wants to know what is being done, not each file of it.
+                return  # A script needs each stage once, not each file.
             if isinstance(event, Fetching):
                 self._stages[event.component] = event.stage
             self._output.write(json.dumps({"event": EVENT_NAMES[type(event)], **asdict(event)}) + "\n")
             self._output.flush()
 
     def close(self) -> None:
-        """Nothing is drawn."""
+        """Does nothing: there is no progress bar."""
 
 
 class PlainConsole:
-    """Lines without colour and without anything that moves."""
+    """Plain lines without colours and progress bars."""
 
     def __init__(self, output: TextIO, errors: TextIO) -> None:
         self._output = output
@@ -93,7 +92,7 @@ class PlainConsole:
             stream.flush()
 
     def close(self) -> None:
-        """Nothing is drawn."""
+        """Does nothing: there is no progress bar."""
 
     def _lines(self, event: StackEvent) -> list[str]:
         match event:
@@ -165,7 +164,7 @@ class TerminalConsole:
                 assert_never(event)
 
     def _draw(self, event: Fetching) -> None:
-        """Moves a bar; there is none before something is really fetched."""
+        """Moves the progress bar; it appears when the first file is fetched."""
         if event.stage in QUIET_STAGES and event.component not in self._bars:
             return
         if self._progress is None:
@@ -186,7 +185,7 @@ class TerminalConsole:
 
 
 def component_line(event: ComponentReady) -> str:
-    """Returns the one line of a component: name, time, where it is."""
+    """Returns the line of a component: name, seconds, address."""
     took = f"{event.seconds:5.1f} s" if event.seconds else "       "
     log = f"  log {event.log}" if event.log else ""
     note = f"  ({event.note})" if event.note else ""
@@ -194,7 +193,7 @@ def component_line(event: ComponentReady) -> str:
 
 
 def ready_rows(event: Ready) -> list[str]:
-    """Returns what a user needs to know of a stack that is ready, one row each."""
+    """Returns the rows that describe a ready stack to its user."""
     rows = [
         ("API", event.api_url),
         ("Kafka", event.kafka),

@@ -1,4 +1,4 @@
-"""The errors of a local stack."""
+"""Errors of a local stack."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class StackFailed(Exception):
     """The stack cannot be started or used.
 
     Attributes:
-        problem: What happened, to which component, as a clause.
-        remedy: What the user can do about it; may be empty.
-        code: Exit code of the command that meets it.
+        problem: Clause that names the component and the failure.
+        remedy: Advice for the user; may be empty.
+        code: Exit code of the command.
     """
 
     code: Exit = Exit.FAILURE
@@ -23,6 +23,6 @@ class StackFailed(Exception):
 
 
 class SettingsWrong(StackFailed):
-    """A process of the stack refused its start by its settings, or by what it found there: its log names it."""
+    """A process of the stack refused to start because of a wrong setting. Its log names the setting."""
 
     code = Exit.USAGE

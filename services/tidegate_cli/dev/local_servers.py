@@ -1,4 +1,4 @@
-"""The local bricks of a stack: which ones are needed, their start with progress, and their place under supervision."""
+"""Local Kafka and DynamoDB servers ("bricks") of a stack: starts the needed ones and adapts them for the supervisor."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tidegate_cli.dev.stack_folder import StackFolder
 
 
 def require_local_extra() -> None:
-    """Raises StackFailed where PySpark is missing: it runs the programs, and its Ivy fetches the bricks' jars."""
+    """Raises StackFailed if PySpark is missing. It runs the programs, and its Ivy fetches the jars of the local servers."""
     if importlib.util.find_spec("pyspark") is None:
         raise StackFailed("`tidegate dev` needs PySpark", "pip install 'tidegate[local]'")
 
 
 class SupervisedBrick:
-    """A brick as the supervisor sees it; a start blocks until it answers."""
+    """Adapter of a brick for the supervisor; `start` blocks until the brick answers."""
 
     def __init__(self, brick: Brick) -> None:
         self._brick = brick
@@ -60,11 +60,11 @@ class SupervisedBrick:
 
 
 class LocalBricks:
-    """The broker and the store that the user's settings do not name.
+    """Local servers for the endpoints that the user's settings do not name.
 
     Attributes:
-        kafka: None where the settings name one.
-        dynamodb: Likewise.
+        kafka: Local broker; None if the settings name one.
+        dynamodb: Local store; None if the settings name one.
     """
 
     def __init__(self, endpoints: Endpoints, folder: StackFolder, console: StackConsole) -> None:
@@ -81,10 +81,10 @@ class LocalBricks:
         return [brick for brick in (self.kafka, self.dynamodb) if brick is not None]
 
     def start(self) -> None:
-        """Starts them side by side.
+        """Starts the servers concurrently.
 
         Raises:
-            StackFailed: One could not be started; the others are stopped.
+            StackFailed: A server could not be started; the others are stopped.
         """
         if not self.started:
             return
@@ -105,7 +105,9 @@ class LocalBricks:
     def _tell_of_other_ports(self) -> None:
         for brick, usual in ((self.kafka, KAFKA_PORT), (self.dynamodb, DYNAMODB_PORT)):
             if brick is not None and brick.port != usual:
-                self._console.show(Notice(component=brick.name, text=f"port {usual} is taken, it uses {brick.port}"))
+                self._console.show(
+                    Notice(component=brick.name, text=f"port {usual} is taken; {brick.name} uses {brick.port}")
+                )
 
     def _fetching(self, progress: Progress) -> None:
         self._console.show(

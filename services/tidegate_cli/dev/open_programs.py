@@ -1,5 +1,7 @@
-"""Programs of runs that outlive the nodes: the local launcher keeps each in a session of its own, so that a node's crash
-does not take it along. Here they are counted when a stack stops, and ended when its data go.
+"""Programs of runs that outlive the nodes of a stack.
+
+The local launcher starts each program in its own session, so that a crash of a node does not end it. `Stack.stop` counts these programs,
+and ends them if it removes their data.
 """
 
 from __future__ import annotations
@@ -14,21 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 END_GRACE_S = 5.0
-"""Between SIGTERM and SIGKILL when the data of the programs are about to be removed."""
+"""Seconds between SIGTERM and SIGKILL, before the data of the programs are removed."""
 
 POLL_INTERVAL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class OpenProgram:
-    """A program that still runs; its process id is also its process group's."""
+    """A running program; its process id is also its process group id."""
 
     run_id: str
     pid: int
 
 
 def open_programs(runs: Path) -> list[OpenProgram]:
-    """Finds the programs of a launcher's `runs` folder that have no recorded end and still live."""
+    """Finds the programs in a launcher's `runs` folder that have no recorded end and still run."""
     found = []
     for record in runs.glob("*/a*/supervisor.json"):
         program = OpenProgram(record.parent.parent.name, _pid(record))
@@ -38,7 +40,7 @@ def open_programs(runs: Path) -> list[OpenProgram]:
 
 
 def end_programs(programs: Sequence[OpenProgram]) -> None:
-    """Ends the programs with all of their process groups: SIGTERM, a grace, then SIGKILL."""
+    """Ends the process groups of the programs: SIGTERM, a grace period, then SIGKILL."""
     _signal(programs, signal.SIGTERM)
     deadline = time.monotonic() + END_GRACE_S
     while any(_lives(program.pid) for program in programs) and time.monotonic() < deadline:
@@ -48,7 +50,7 @@ def end_programs(programs: Sequence[OpenProgram]) -> None:
 
 def _signal(programs: Sequence[OpenProgram], number: signal.Signals) -> None:
     for program in programs:
-        with contextlib.suppress(OSError):  # It has ended meanwhile.
+        with contextlib.suppress(OSError):  # The program may have ended since it was listed.
             os.killpg(program.pid, number)
 
 
@@ -61,7 +63,7 @@ def _pid(record: Path) -> int:
 
 
 def _lives(pid: int) -> bool:
-    """Whether the process leads its own group, as each program does: a reused process id hardly would."""
+    """Whether the process runs and leads its own group. Each program does; a reused process id rarely does."""
     if pid <= 1:
         return False
     try:

@@ -1,4 +1,4 @@
-"""What a local stack is asked for: the command's options, and where things lie by default."""
+"""Options of a local stack, with default ports and folders."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 NODES_MAX = 8
-"""There are eight topic partitions; a ninth node would own nothing."""
+"""Most nodes: there are eight topic partitions, so a ninth node would own nothing."""
 
 SHARDS = 32
-"""DESIGN 3: enough to see shards move between nodes, and quick to recover on a laptop."""
+"""Enough to see shards move between nodes, and few enough for a quick recovery on a laptop."""
 
 TOPIC_PARTITIONS = 8
 
@@ -19,29 +19,29 @@ KAFKA_PORT = 9092
 DYNAMODB_PORT = 8000
 API_PORT = 8080
 NODE_PORT = 8081
-"""The usual ports, and for further nodes those above the last one. Where one is taken, a random free one is used."""
+"""Usual ports; further nodes use the ports above. If a port is taken, a random free port is used."""
 
 
 def default_data_dir(environment: Mapping[str, str] = os.environ) -> Path:
-    """Returns where the data of `tidegate dev` lie, as the XDG base directories have it."""
+    """Returns the default data folder of `tidegate dev`, by the XDG rules."""
     return _base(environment, "XDG_DATA_HOME", ".local/share") / "tidegate" / "dev"
 
 
 def _base(environment: Mapping[str, str], variable: str, otherwise: str) -> Path:
     given = environment.get(variable, "")
-    # The XDG rules say that a relative path is to be ignored.
+    # By the XDG rules a relative path is ignored.
     return Path(given) if given.startswith("/") else Path.home() / otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackOptions:
-    """What to start.
+    """Options of a local stack.
 
     Attributes:
-        data_dir: Folder of all data; None is a temporary one that goes when the stack stops.
-        nodes: How many nodes, 1 to 8.
-        announced: Whether other commands should find this stack by the pointer file.
-        settings: Further settings of nodes and API, by the names of their environment variables.
+        data_dir: Folder of all data; None is a temporary folder that is removed at the stop.
+        nodes: Number of nodes, 1 to 8.
+        announced: Whether a pointer file lets other commands find this stack.
+        settings: Additional environment variables of nodes and API.
     """
 
     data_dir: Path | None

@@ -1,6 +1,6 @@
-"""Ports that a stack has chosen: from then on no other stack of this machine takes them, though nobody listens there yet.
+"""Reserves ports for a stack before its processes listen on them, so that no other stack of this machine takes them.
 
-Between the choice of the API's port and its bind lies the start of everything else, half a minute on a busy machine.
+The API's port is chosen up to half a minute before the API binds it, because everything is started in between.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import sys
 from tidegate_cli.dev.child_environment import choose_port
 
 
-class SpokenPorts:
-    """Holds a name for each port, which the kernel frees with this process. Linux only: elsewhere a port is what it is free for."""
+class PortReservations:
+    """Reserves ports by names that the kernel frees when this process ends. Only Linux has them; elsewhere nothing is reserved."""
 
     def __init__(self) -> None:
         self._names: dict[int, socket.socket | None] = {}
 
     def choose(self, usual: int) -> int:
-        """Returns the usual port where it is free and nobody's, else a random one; none twice.
+        """Returns the usual port if it is free and not reserved, otherwise a random free port. It returns no port twice.
 
         Raises:
             StackFailed: There is no free port.
@@ -34,7 +34,7 @@ class SpokenPorts:
                 return port
 
     def release(self) -> None:
-        """Gives all of them up. May be called again."""
+        """Releases all ports. May be called again."""
         for name in self._names.values():
             if name is not None:
                 name.close()
@@ -42,7 +42,7 @@ class SpokenPorts:
 
 
 def _held_name(port: int) -> socket.socket | None:
-    """Returns what holds the port's name among the sockets that have no file; they are as wide as ports are. Raises OSError: taken."""
+    """Returns a socket that holds the port's name, as an abstract Unix socket. Raises OSError if another stack holds the name."""
     if sys.platform != "linux":
         return None
     name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

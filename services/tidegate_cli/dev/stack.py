@@ -1,4 +1,4 @@
-"""A whole local stack: bricks, tables and topics, nodes, API. Used by `tidegate dev` and by the demo."""
+"""A whole local stack: Kafka, DynamoDB, tables and topics, nodes, API. `tidegate dev` and the demo run it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tidegate_cli.dev.errors import StackFailed
 from tidegate_cli.dev.local_servers import LocalBricks, SupervisedBrick, require_local_extra
 from tidegate_cli.dev.open_programs import OpenProgram, end_programs, open_programs
 from tidegate_cli.dev.options import API_PORT, NODE_PORT, StackOptions
-from tidegate_cli.dev.port_reservation import SpokenPorts
+from tidegate_cli.dev.port_reservation import PortReservations
 from tidegate_cli.dev.stack_events import ComponentReady, Notice, Ready, Stopped, Stopping
 from tidegate_cli.dev.stack_folder import StackFolder
 from tidegate_cli.local_stacks import current_folder, pointer_dir, running_stacks
 
 
 class NodePlans:
-    """The plans of one stack's nodes.
+    """Start plans of the nodes of one stack.
 
-    A node that has fallen leaves its usual port free until it is back, and another stack that starts just then takes it.
-    Nobody depends on a node's port (programs speak to the API), so the node moves instead of failing until that stack ends.
+    While a crashed node is down, another stack may take its port. Only the health pages use a node's port (programs call the API).
+    So the node moves to another port instead of failing until the other stack ends.
 
     Attributes:
-        wiring: With the ports that the nodes have now.
+        wiring: Wiring with the present ports of the nodes.
     """
 
     def __init__(self, wiring: Wiring, console: StackConsole) -> None:
@@ -43,13 +43,13 @@ class NodePlans:
         self._console = console
 
     def plan(self, number: int) -> ChildPlan:
-        """Returns how to start node `number`, counted from 1, now. Raises StackFailed."""
+        """Returns the plan to start node `number` now; the first is 1. Raises StackFailed."""
         name = f"node-{number}"
         own = self.wiring.node_ports[number - 1]
-        spoken_for = frozenset({self.wiring.api_port, *self.wiring.node_ports}) - {own}
-        port = choose_port(own, spoken_for)
+        reserved = frozenset({self.wiring.api_port, *self.wiring.node_ports}) - {own}
+        port = choose_port(own, reserved)
         if port != own:
-            self._console.show(Notice(component=name, text=f"port {own} was taken meanwhile, it uses {port}"))
+            self._console.show(Notice(component=name, text=f"port {own} is now taken; {name} uses {port}"))
             self.wiring = self.wiring.with_node_port(number, port)
         url = f"{self.wiring.node_url(number)}/readyz"
         log = self.wiring.folder.log(name)
@@ -60,7 +60,7 @@ FILE_MODE = 0o600
 
 
 class Pointer:
-    """A file of one stack's own, locked until the stack ends: a stack that was killed leaves a file that nobody holds.
+    """Pointer file of one stack, locked until the stack ends. A killed stack leaves an unlocked file.
 
     Args:
         folder: Folder of the pointer files of all stacks.
@@ -72,18 +72,18 @@ class Pointer:
         self._lock = FileLock(self._path.with_suffix(".new"))
 
     def write(self, ready: Ready) -> None:
-        """Writes and locks the file, and takes away those that killed stacks have left. Raises OSError."""
+        """Writes and locks the file, and removes the files of killed stacks. Raises OSError."""
         self._remove_left_ones()
         self._lock.acquire(timeout_s=0)
-        # Locked and whole before it has its name: unlocked, another stack that starts would take it away.
+        # The file gets its name when it is locked and complete; otherwise another starting stack would remove it.
         os.fchmod(self._lock.descriptor, FILE_MODE)
         os.write(self._lock.descriptor, json.dumps(asdict(ready), indent=1).encode() + b"\n")
         self._lock.path.replace(self._path)
 
     def remove(self) -> None:
-        """May be called again, and where nothing was written."""
+        """Removes the file. May be called again, and if nothing was written."""
         with suppress(OSError):
-            # Unlocked it counts for nothing anyhow.
+            # If the file stays, it is ignored, because it is no longer locked.
             self._path.unlink(missing_ok=True)
         self._lock.release()
 
@@ -97,23 +97,23 @@ class Pointer:
 
 INIT_TIMEOUT_S = 60.0
 READY_TIMEOUT_S = 60.0
-"""For nodes and API together; an idle laptop needs 3 s."""
+"""Seconds for nodes and API together; an idle laptop needs 3 s."""
 
 READY_POLL_INTERVAL_S = 0.1
 NODE_DRAIN_S = 20.0
-"""A node's own drain takes at most 10 s, and the interpreter's end a moment more."""
+"""Seconds until a node is killed. Its drain takes at most 10 s; the interpreter needs some time to end."""
 
 API_DRAIN_S = 17.0
-"""The API lets requests finish for 15 s."""
+"""Seconds until the API is killed; it lets open requests finish for 15 s."""
 
 DRAIN_POLL_S = 0.1
 
 
 class Stack:
-    """Starts everything, watches it, and stops it in the right order.
+    """Starts all components, restarts crashed ones, and stops them in order.
 
     Attributes:
-        ready: What is announced once all answer; None before.
+        ready: Announcement of the ready stack; None before.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Stack:
         self._console = console
         self._environment = environment
         self._folder = StackFolder(options.data_dir)
-        self._ports = SpokenPorts()
+        self._ports = PortReservations()
         self._supervisor = Supervisor(console)
         self._bricks: LocalBricks | None = None
         self._nodes: dict[str, Child] = {}
@@ -144,11 +144,11 @@ class Stack:
         """Starts all components and returns once all answer.
 
         Raises:
-            SettingsWrong: A setting cannot be as it is given.
-            StackFailed: A component could not be started. Call `stop` in either case.
+            SettingsWrong: A setting is wrong.
+            StackFailed: A component could not be started. Call `stop` in both cases.
         """
         begun = time.monotonic()
-        # What is wrong is told before anything is started.
+        # Wrong settings are reported before anything is started.
         endpoints, self._given_api_port = given_endpoints(self._environment), given_api_port(self._environment)
         self._folder.take()
         if not endpoints.all_given:
@@ -173,12 +173,12 @@ class Stack:
             self._supervisor.watch(child)
         return ready
 
-    def look(self) -> None:
-        """Starts again what has crashed; to be called a few times a second."""
-        self._supervisor.look()
+    def check(self) -> None:
+        """Restarts crashed components; call it a few times a second."""
+        self._supervisor.check()
 
     def kill_node(self, name: str) -> int | None:
-        """Kills a node with SIGKILL, never to be started again; returns the process id that it had."""
+        """Kills a node with SIGKILL and never restarts it. Returns its process id."""
         node = self._nodes[name]
         self._supervisor.release(name)
         pid = node.pid
@@ -186,14 +186,16 @@ class Stack:
         return pid
 
     def stop(self, hurry: Callable[[], bool] = lambda: False) -> None:
-        """Drains nodes and API, stops the bricks, and says what is left. Also after a start that failed half-way.
+        """Drains nodes and API, stops the local servers, and reports the data that stay. Also works after a failed start.
 
         Args:
-            hurry: Asked while waiting; True ends everything at once.
+            hurry: Called during the drain; True kills everything at once.
         """
         begun = time.monotonic()
         if self.ready is not None:
-            text = "Draining: nodes finish what they are writing and give their shards back (Ctrl-C again: at once)."
+            text = (
+                "Draining: nodes finish their writes and hand over their shards (press Ctrl-C again to stop at once)."
+            )
             self._console.show(Stopping(text=text))
             self._pointer.remove()
         self._drain(list(self._nodes.values()), NODE_DRAIN_S, hurry)
@@ -223,13 +225,13 @@ class Stack:
         )
 
     def _usual_api_port(self) -> int:
-        # Programs that outlived the last stack report to the port that it had.
+        # Programs that outlived the last stack still report to its port.
         return self._given_api_port or self._folder.earlier_api_port or API_PORT
 
     def _port(self, component: str, usual: int) -> int:
         port = self._ports.choose(usual)
         if port != usual:
-            self._console.show(Notice(component=component, text=f"port {usual} is taken, it uses {port}"))
+            self._console.show(Notice(component=component, text=f"port {usual} is taken; {component} uses {port}"))
         return port
 
     def _initialise(self, wiring: Wiring) -> None:
@@ -237,11 +239,11 @@ class Stack:
         plan = ChildPlan("init", (*TIDEGATE, "init"), wiring.init_environment(), self._folder.log("init"))
         run_to_end(plan, INIT_TIMEOUT_S)
         took = time.monotonic() - begun
-        where = "tables, topics and the map of shards are there"
+        where = "tables, topics and the partition map exist"
         self._console.show(ComponentReady(component="init", seconds=took, where=where, log=str(plan.log)))
 
     def _start_children(self, wiring: Wiring) -> Wiring:
-        """Returns the wiring with the ports that the nodes have got."""
+        """Starts nodes and API. Returns the wiring with the ports of the nodes."""
         plans = NodePlans(wiring, self._console)
         for number in range(1, self._options.nodes + 1):
             self._nodes[f"node-{number}"] = Child(plans.plan(number), partial(plans.plan, number))
@@ -287,7 +289,7 @@ class Stack:
             nodes=tuple(wiring.node_url(number) for number in range(1, self._options.nodes + 1)),
             pid=os.getpid(),
         )
-        # Before anybody can know of it: who reads the line may interrupt before this returns.
+        # Set before the announcement: a user may press Ctrl-C as soon as the line is visible, and `stop` checks this.
         self.ready = ready
         if self._options.announced:
             self._point_to(ready)
@@ -300,15 +302,13 @@ class Stack:
         try:
             self._pointer.write(ready)
         except OSError as error:
-            text = f"other commands do not find this stack, give them --api {ready.api_url}: {folder} cannot be written ({error})"
+            text = f"{folder} cannot be written ({error}), so other commands do not find this stack; use --api {ready.api_url}"
             self._console.show(Notice(component="dev", text=text))
             return
         if others:
             is_alone_here = all(other.folder != ready.folder for other in others)
-            which = (
-                f"commands mean this one in {ready.folder}" if is_alone_here else "one of them from this folder, too"
-            )
-            text = f"other local stacks run ({', '.join(other.api_url for other in others)}): {which}; else give --api {ready.api_url}"
+            which = f"commands in {ready.folder} use this one" if is_alone_here else "one was started from this folder"
+            text = f"other local stacks run ({', '.join(other.api_url for other in others)}): {which}; elsewhere use --api {ready.api_url}"
             self._console.show(Notice(component="dev", text=text))
 
     def _started_api(self) -> Child:
@@ -316,7 +316,7 @@ class Stack:
         return self._api
 
     def _drain(self, children: list[Child], timeout_s: float, hurry: Callable[[], bool]) -> None:
-        """SIGTERM to all, and SIGKILL to those that are still there after `timeout_s`."""
+        """Sends SIGTERM to all, and SIGKILL to the processes that still run after `timeout_s`."""
         for child in children:
             child.terminate()
         deadline = time.monotonic() + timeout_s
@@ -328,18 +328,18 @@ class Stack:
             child.close()
 
     def _settle_programs(self) -> tuple[str, ...]:
-        """Ends the programs whose data go, and says what is kept."""
+        """Ends the programs whose data are removed. Returns sentences about the data and programs that stay."""
         programs = open_programs(self._folder.runs)
         if self._folder.ephemeral:
             end_programs(programs)
             ended = (f"{_counted(programs)} that still ran: ended.",) if programs else ()
             return (*ended, f"Nothing is kept: {self.data_dir} is removed.")
         going_on = (
-            (f"{_counted(programs)} under way: left alone, and found again if `tidegate dev` starts within 5 minutes.",)
+            (f"{_counted(programs)} still running; `tidegate dev` finds them again if it starts within 5 minutes.",)
             if programs
             else ()
         )
-        return (*going_on, f"Kept: schedules, runs and logs in {self.data_dir}. `tidegate dev` goes on with them.")
+        return (*going_on, f"Kept: schedules, runs and logs in {self.data_dir}. `tidegate dev` continues with them.")
 
 
 def _counted(programs: Sequence[OpenProgram]) -> str:

@@ -1,4 +1,4 @@
-"""What happens to a local stack, as values: a console shows them to a person or writes them for a script."""
+"""Events of a local stack, as values. The stack emits them; a console shows them or writes them as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetching:
-    """How far a component's files are; `files_total` is 0 while it is not known."""
+    """Progress of fetching a component's files; `files_total` is 0 while unknown."""
 
     component: str
     stage: str
@@ -22,10 +22,10 @@ class ComponentReady:
     """A component answers.
 
     Attributes:
-        seconds: How long it took; 0 for what was there already.
+        seconds: Duration of the start; 0 if the component ran before.
         where: Address for clients, or a sentence.
-        log: What it prints, as a path; None for what we did not start.
-        note: What else a user should know.
+        log: Path of its log file; None if the stack did not start it.
+        note: Remark for the user.
     """
 
     component: str
@@ -37,7 +37,7 @@ class ComponentReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Something that a user should know, such as a taken port or a crash."""
+    """Remark for the user, such as a taken port or a crash."""
 
     component: str
     text: str
@@ -48,10 +48,10 @@ class Ready:
     """All components answer.
 
     Attributes:
-        seconds: From the command to here.
+        seconds: Seconds since the start of the command.
         nodes: Base URLs of the nodes' health pages.
-        folder: Where the command was started: other commands mean this stack there.
-        pid: The process whose end ends the stack.
+        folder: Folder from which the command was started. Other commands in this folder use this stack.
+        pid: Process id of the command; its end ends the stack.
     """
 
     seconds: float
@@ -77,7 +77,7 @@ class Stopped:
     """The stack has ended.
 
     Attributes:
-        kept: What is left of it and how to go on, as sentences.
+        kept: Sentences about the data and programs that stay, and how to continue.
     """
 
     seconds: float
@@ -86,7 +86,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The stack could not be started; `remedy` may be empty where the problem says it all."""
+    """The stack could not be started; `remedy` may be empty."""
 
     problem: str
     remedy: str
@@ -102,4 +102,4 @@ EVENT_NAMES: dict[type[StackEvent], str] = {
     Stopped: "stopped",
     Failed: "failed",
 }
-"""The field `event` of a line of `--json`."""
+"""Values of the field `event` in the lines of `--json`."""

@@ -1,4 +1,4 @@
-"""The folder of a local stack: used by one `tidegate dev` at a time, with the secret of its start gate inside."""
+"""The data folder of a local stack. One `tidegate dev` uses it at a time; it holds the secret of the start gate."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ SECRET_BYTES = 32
 
 
 class StackFolder:
-    """Paths of a stack's data, and the lock that makes them ours.
+    """Paths of a stack's data, and the lock on them.
 
     Attributes:
-        path: Absolute.
-        ephemeral: Whether the folder goes when it is released.
-        earlier_api_port: Where the API of the stack before this one was, if there was one: programs that outlive a
-            stack report there.
+        path: Absolute path of the folder.
+        ephemeral: Whether the folder is removed when it is released.
+        earlier_api_port: API port of the previous stack, None if there was none. Programs that outlive a stack still report to it.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -39,7 +38,7 @@ class StackFolder:
 
     @property
     def dynamodb(self) -> Path | None:
-        """None keeps the tables in memory, which is several times quicker, where nothing is to be kept."""
+        """Folder of the tables. None keeps them in memory, which is several times faster, because nothing is kept."""
         return None if self.ephemeral else self.path / "dynamodb"
 
     @property
@@ -54,7 +53,7 @@ class StackFolder:
         return self.path / "log" / f"{component}.log"
 
     def take(self) -> None:
-        """Makes the folder ours alone and completes it.
+        """Locks the folder for this process and creates its content.
 
         Raises:
             StackFailed: Another `tidegate dev` uses it, or it cannot be written.
@@ -67,7 +66,7 @@ class StackFolder:
         if not taken:
             raise StackFailed(
                 f"another `tidegate dev` (process {self._holder('pid')}) uses the data folder {self.path}",
-                "stop that one with Ctrl-C, or choose another folder with --data-dir, or use --ephemeral",
+                "stop it with Ctrl-C, choose another folder with --data-dir, or use --ephemeral",
             )
         self.earlier_api_port = self._holder("api_port")
         self.remember(api_port=None)
@@ -78,13 +77,13 @@ class StackFolder:
             raise self._unusable(error) from error
 
     def release(self) -> None:
-        """Ends our hold, and removes an ephemeral folder. May be called again."""
+        """Releases the lock, and removes an ephemeral folder. May be called again."""
         self._lock.release()
         if self.ephemeral:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def remember(self, api_port: int | None) -> None:
-        """Notes who uses the folder, for the next one that comes. Raises StackFailed."""
+        """Stores process id and API port for the next user of the folder. Raises StackFailed."""
         note = {"pid": os.getpid(), "api_port": api_port or self.earlier_api_port}
         try:
             self._holder_file.write_text(json.dumps(note), encoding="utf-8")
@@ -99,7 +98,7 @@ class StackFolder:
         return self.path / "dev.holder"
 
     def _holder(self, field: str) -> int | None:
-        """Returns what the last user of the folder noted."""
+        """Returns a field that the last user of the folder stored."""
         try:
             found = json.loads(self._holder_file.read_text(encoding="utf-8"))[field]
         except (OSError, ValueError, KeyError, TypeError):
@@ -107,10 +106,10 @@ class StackFolder:
         return found if isinstance(found, int) else None
 
     def _make_secret(self) -> None:
-        """Kept over restarts: a program that outlives one still holds a token that was made with it."""
+        """Creates the secret if there is none. It is kept over restarts: a program that outlives a stack holds a token signed with it."""
         if self.gate_secret.exists():
             return
-        # Under another name first, so that a crash in between leaves no empty secret.
+        # Written under another name first, because a crash would otherwise leave an empty secret.
         written = self.gate_secret.with_name(f".gate.secret.{os.getpid()}")
         handle = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
         with os.fdopen(handle, "w", encoding="ascii") as file:

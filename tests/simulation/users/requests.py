@@ -27,7 +27,7 @@ REPEAT_MS = 7_000
 SENT_TWICE = 0.08
 SEE_MS = 10
 FIRST_LOOK_MS = 2_000
-"""As the API's (`FIRST_LOOK_S`)."""
+"""As the API's (`FIRST_POLL_S`)."""
 
 
 @dataclass(slots=True, eq=False)

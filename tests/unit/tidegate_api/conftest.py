@@ -43,7 +43,7 @@ TOPIC_PARTITIONS = 4
 SECRET = b"0123456789abcdef0123456789abcdef"
 NOW = 1_763_676_000_000
 TOPICS = TopicNames.with_prefix("tidegate")
-QUICK = Timing(first_look_s=0.02, look_again_s=0.02, pending_after_s=0.5)
+QUICK = Timing(first_poll_s=0.02, poll_again_s=0.02, pending_after_s=0.5)
 A_WHILE = replace(QUICK, pending_after_s=3.0)
 """For tests in which some of a list stay pending, and others are looked for meanwhile, on a busy machine."""
 PATIENT = replace(QUICK, pending_after_s=60.0)

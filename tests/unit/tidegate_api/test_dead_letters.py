@@ -235,4 +235,4 @@ def test_given_a_letter_without_its_records_value_then_it_is_not_replayed(letter
     letters.bus.logs.append(EVENTS, b"", *error(offset=42, kind="too_large"), ("tidegate.error.left_out", b"6000000"))
     status, answer = act(letters, "replay", "events-0-2")
     assert (status, letters.bus.produced) == (400, [])
-    assert "without its record's value" in answer["detail"]
+    assert "has no value" in answer["detail"]

@@ -143,11 +143,15 @@ def test_given_numbers_and_tokens_of_any_size_then_400(
 @pytest.mark.parametrize(
     ("method", "path", "problem"),
     [
-        ("PUT", f"{PUT_SCHEDULE}?dryrun=true", "dryrun: is no parameter of this; did you mean dry_run?"),
-        ("DELETE", f"{PUT_SCHEDULE}?expectedVersion=3", "expectedVersion: is no parameter of this; did you mean"),
-        ("POST", f"{PUT_SCHEDULE}/suspend?mode=hold", "mode: is no parameter of this"),
-        ("GET", "/api/v1/runs?schedul=land-day", "schedul: is no parameter of this; did you mean schedule?"),
-        ("GET", "/api/v1/runs/0001-mfrggzdfmztwq2lkn5wg63tqoe?attempt=2", "attempt: is no parameter of this"),
+        ("PUT", f"{PUT_SCHEDULE}?dryrun=true", "dryrun: is not a parameter of this route; did you mean dry_run?"),
+        (
+            "DELETE",
+            f"{PUT_SCHEDULE}?expectedVersion=3",
+            "expectedVersion: is not a parameter of this route; did you mean",
+        ),
+        ("POST", f"{PUT_SCHEDULE}/suspend?mode=hold", "mode: is not a parameter of this route"),
+        ("GET", "/api/v1/runs?schedul=land-day", "schedul: is not a parameter of this route; did you mean schedule?"),
+        ("GET", "/api/v1/runs/0001-mfrggzdfmztwq2lkn5wg63tqoe?attempt=2", "attempt: is not a parameter of this route"),
     ],
 )
 def test_given_a_parameter_that_nobody_reads_then_400_and_nothing_is_done(
@@ -612,7 +616,7 @@ async def test_given_a_body_that_stops_coming_then_408_and_what_to_do(
     assert answered[0]["status"] == 408
     document = json.loads(answered[1]["body"])
     assert (document["type"], document["status"]) == ("urn:tidegate:problem:body-unfinished", 408)
-    assert "repeat it" in document["detail"]
+    assert "repeat the request" in document["detail"]
 
 
 def _two_readers() -> FastAPI:

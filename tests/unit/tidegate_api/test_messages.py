@@ -141,7 +141,7 @@ def test_given_batch_of_which_the_broker_takes_a_part_then_the_others_are_pendin
     (error,) = items[1]["errors"]
     assert ("no leader" in error["problem"], error["hint"]) == (
         True,
-        f"send it again with the id {items[1]['request_id']}",
+        f"repeat it with the id {items[1]['request_id']}",
     )
     assert [item["errors"] for item in (items[0], items[2])] == [[], []]
 
@@ -174,7 +174,7 @@ def test_given_events_that_the_broker_does_not_take_then_503_names_the_ids_to_re
     assert alone.json()["request_id"] in alone.json()["detail"]
     (error,) = together.json()["errors"]
     assert (error["field"], error["hint"].startswith("id: ")) == ("[1]", True)
-    assert "took 2 of 3 events" in together.json()["detail"]
+    assert "acknowledged 2 of 3 events" in together.json()["detail"]
 
 
 def test_given_a_cloudevent_in_structured_mode_then_rest_announces_what_it_says(process: Process) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
 from tidegate_api.requests.dry_run import dry_run
-from tidegate_api.routes.schedule_batches import LOOKED_AT_ONCE
+from tidegate_api.routes.schedule_batches import CHECKED_AT_ONCE
 from tidegate_client.views import DryRun
 from tidegate_core.language.values.derived_ids import schedule_shard
 from tidegate_core.rows.evidence import Evidence
@@ -141,7 +141,7 @@ def test_given_a_batch_of_schedules_then_few_of_them_are_judged_at_once_and_read
     monkeypatch.setattr("tidegate_api.routes.schedule_batches.dry_run", counting)
     batch = [{**SPEC, "name": f"n{number}"} for number in range(20)]
     assert process.http.post("/api/v1/schedules", json=batch).status_code == 200
-    assert most == LOOKED_AT_ONCE
+    assert most == CHECKED_AT_ONCE
 
 
 def test_given_more_ended_runs_than_are_asked_for_then_views_are_made_of_the_newest_alone(

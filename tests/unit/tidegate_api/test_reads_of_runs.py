@@ -100,7 +100,7 @@ def test_given_a_run_whose_program_was_never_started_then_its_logs_say_so(proces
     process.put_ended(run)
     answer = process.http.get(f"/api/v1/runs/{run.id}/logs")
     assert answer.status_code == 404
-    assert "its program was never started (start_timeout), so there is no log" in answer.json()["detail"]
+    assert "its program never started (start_timeout), so there is no log" in answer.json()["detail"]
 
 
 def test_given_logs_then_they_are_read_piece_by_piece(process: Process) -> None:

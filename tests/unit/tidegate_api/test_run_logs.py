@@ -102,7 +102,7 @@ def test_given_logs_on_a_file_system_that_hangs_then_503_and_nothing_else_waits_
 def test_given_a_fifo_in_the_place_of_a_log_then_nobody_waits_for_who_writes_there(process: Process, log: Path) -> None:
     os.mkfifo(log)
     answer = process.http.get(url_of(log))
-    assert (answer.status_code, f"{log} is no file" in answer.json()["detail"]) == (404, True)
+    assert (answer.status_code, f"{log} is no regular file" in answer.json()["detail"]) == (404, True)
 
 
 def test_given_a_link_in_the_place_of_a_log_then_nothing_of_this_process_is_shown(
@@ -112,7 +112,7 @@ def test_given_a_link_in_the_place_of_a_log_then_nothing_of_this_process_is_show
     (tmp_path / "secret").write_text("hush", encoding="utf-8")
     log.symlink_to(tmp_path / "secret")
     answer = process.http.get(url_of(log))
-    assert (answer.status_code, f"{log} is no file" in answer.json()["detail"]) == (404, True)
+    assert (answer.status_code, f"{log} is no regular file" in answer.json()["detail"]) == (404, True)
 
 
 def test_given_a_link_in_the_place_of_an_attempt_s_folder_then_nothing_behind_it_is_shown(tmp_path: Path) -> None:
@@ -129,14 +129,14 @@ def test_given_a_link_in_the_place_of_an_attempt_s_folder_then_nothing_behind_it
 def test_given_a_folder_in_the_place_of_a_log_then_that_is_said(process: Process, log: Path) -> None:
     log.mkdir()
     answer = process.http.get(url_of(log))
-    assert (answer.status_code, f"{log} is no file" in answer.json()["detail"]) == (404, True)
+    assert (answer.status_code, f"{log} is no regular file" in answer.json()["detail"]) == (404, True)
 
 
 @pytest.mark.parametrize(
     ("error", "status", "words"),
     [
         (errno.EACCES, 404, "may not read"),
-        (errno.EPERM, 404, "let it run as the nodes' user"),
+        (errno.EPERM, 404, "run it as the nodes' user"),
         (errno.EIO, 503, "cannot be read now: Input/output error"),
         (errno.ETIMEDOUT, 503, "cannot be read now: Connection timed out"),
     ],

@@ -249,7 +249,7 @@ def test_given_outputs_under_a_number_that_is_none_then_400_names_the_field(
 @pytest.mark.parametrize("outputs", [{"file": "\udcff.parquet"}, {"a": {"\ud800": 1}}])
 def test_given_outputs_that_utf_8_cannot_hold_then_they_are_refused(outputs: dict[str, Any]) -> None:
     """Taken as they are they would stop the run's owner when the run ends."""
-    with pytest.raises(InvalidInput, match="outputs: contain half a character"):
+    with pytest.raises(InvalidInput, match="outputs: contain a lone surrogate"):
         outputs_text(outputs)
 
 

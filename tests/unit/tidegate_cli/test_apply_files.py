@@ -110,7 +110,7 @@ def test_given_yaml_that_is_no_json_then_the_document_is_named_and_nothing_is_se
         ("!!timestamp foo", "cannot be read as !!timestamp"),
         ("!!int 0x_", "cannot be read as !!int"),
         ("9" * 5_000, "cannot be read as !!int"),
-        ('"\\ud800"', "has half of a character"),
+        ('"\\ud800"', "has a lone surrogate"),
     ],
 )
 def test_given_a_value_that_is_not_what_it_says_then_its_line_is_named(

@@ -68,7 +68,7 @@ def test_given_one_that_somebody_else_has_moved_then_the_others_go_on_and_the_ex
     captured = capsys.readouterr()
     assert [line.split()[1] for line in captured.out.splitlines()] == ["NAME", "b"]
     assert "flights/a" in captured.err
-    assert "1 stay suspended" in captured.err
+    assert "1 schedules stay suspended" in captured.err
 
 
 def test_given_an_api_that_goes_away_then_what_was_resumed_is_shown(
@@ -185,8 +185,8 @@ def test_given_some_that_are_not_answered_yet_then_what_became_of_the_others_is_
     captured = capsys.readouterr()
     rows = [line.split() for line in captured.out.splitlines()[1:]]
     assert {row[1]: row[2] for row in rows} == statuses
-    assert "flights/b: pending: request r-1 was taken" in captured.err
-    assert "1 of 2 requests are not answered yet" in captured.err
+    assert "flights/b: pending: request r-1 is stored" in captured.err
+    assert "1 of 2 requests have no answer so far" in captured.err
     assert (f"flights/a: {statuses['a']}" in captured.err) == (statuses["a"] != "accepted")
 
 

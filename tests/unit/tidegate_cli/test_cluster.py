@@ -49,7 +49,7 @@ def test_given_nodes_then_they_are_listed(api: FakeApi, capsys: pytest.CaptureFi
 def test_given_a_drain_then_it_waits_until_the_node_holds_nothing(
     api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(node, "POLL_INTERVAL_S", 0)
     api.answers["POST /nodes/one/drain"] = (200, a_node(state="draining"))
     api.answers["GET /nodes/1111aaaa"] = [(200, a_node(state="draining")), (200, a_node(state="drained", shards=0))]
     assert main.run(["node", "drain", "one", "--reason", "new disk", "-o", "json"]) == 0
@@ -62,7 +62,7 @@ def test_given_an_api_that_is_away_while_a_node_drains_then_it_is_asked_again(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The order stood, and the exit code said that it had failed: a script that waits for it went no further."""
-    monkeypatch.setattr(node, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(node, "POLL_INTERVAL_S", 0)
     api.answers["POST /nodes/one/drain"] = (200, a_node(state="draining"))
     away = (503, {"title": "t", "status": 503, "detail": "the store does not answer"})
     api.answers["GET /nodes/1111aaaa"] = [away, away, (200, a_node(state="drained", shards=0))]
@@ -78,13 +78,13 @@ def test_given_a_node_that_ends_well_while_it_drains_then_it_holds_nothing(
     told = capsys.readouterr()
     shown = json.loads(told.out)
     assert (shown["state"], shown["shards"], shown["topic_partitions"]) == ("drained", 0, [])
-    assert told.err == "node one has ended meanwhile\n"
+    assert told.err == "node one has ended\n"
 
 
 def test_given_a_node_that_keeps_its_shards_then_exit_5_says_how_many(
     api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(node, "POLL_INTERVAL_S", 0)
     api.answers["POST /nodes/one/drain"] = (200, a_node(state="draining"))
     api.answers["GET /nodes/1111aaaa"] = (200, a_node(state="draining"))
     assert main.run(["node", "drain", "one", "--wait", "0.01"]) == 5

@@ -216,7 +216,7 @@ def test_given_a_night_then_what_failed_is_asked_for_in_one_call_and_a_cut_list_
     asked = ["run", "list", "--state", "failed", "--state", "timed_out", "--since", "2026-03-01T18:00:00Z"]
     assert main.run([*asked, "--limit", "2", "-o", "name"]) == 0
     said = capsys.readouterr()
-    assert (len(said.out.splitlines()), "> 2 of more; --limit" in said.err) == (2, True)
+    assert (len(said.out.splitlines()), "the first 2; there are more: --limit" in said.err) == (2, True)
     (request,) = api.asked
     assert request.url.params.get_list("state") == ["failed", "timed_out"]
     assert (request.url.params["since"], request.url.params["page_size"]) == ("2026-03-01T18:00:00Z", "3")
@@ -230,7 +230,7 @@ def test_given_very_many_jobs_then_the_list_is_cut_and_says_so(
     api.answers["GET /jobs"] = (200, {"items": jobs, "next_page_token": "more"})
     assert main.run(["job", "list", "--state", "pending_constraint", "-o", "name"]) == 0
     said = capsys.readouterr()
-    assert (len(said.out.splitlines()), "> 100 of more; --limit" in said.err) == (100, True)
+    assert (len(said.out.splitlines()), "the first 100; there are more: --limit" in said.err) == (100, True)
     assert [request.url.params["state"] for request in api.asked] == ["pending_constraint"]
 
 

@@ -37,7 +37,7 @@ def test_given_a_failed_run_that_wrote_only_errors_then_a_note_says_where_they_a
     assert main.run(["run", "logs", RUN]) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "nothing on stdout; --stderr has 120 bytes\n"
+    assert captured.err == "stdout is empty; --stderr shows 120 bytes\n"
     assert [request.url.params["stream"] for request in api.asked] == ["stdout", "stderr"]
 
 
@@ -48,10 +48,10 @@ def test_given_a_run_that_waits_for_its_next_attempt_then_a_note_says_how_to_rea
     nothing = a_piece("", 0, 0, ended=False, attempt=2, attempts=2)
     api.answers[f"GET /runs/{RUN}/logs"] = [nothing, nothing]
     assert main.run(["run", "logs", RUN]) == 0
-    assert capsys.readouterr() == ("", "attempt 2 has written nothing yet; --attempt 1 shows the one before\n")
+    assert capsys.readouterr() == ("", "attempt 2 has written nothing so far; --attempt 1 shows the previous one\n")
     api.answers[f"GET /runs/{RUN}/logs"] = [nothing, a_piece("", 0, 9, ended=False, attempt=2, attempts=2)]
     assert main.run(["run", "logs", RUN]) == 0
-    assert capsys.readouterr() == ("", "nothing on stdout; --stderr has 9 bytes\n")
+    assert capsys.readouterr() == ("", "stdout is empty; --stderr shows 9 bytes\n")
 
 
 def test_given_nothing_in_either_log_then_nothing_is_said(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,7 +180,7 @@ def test_given_follow_and_an_attempt_that_never_began_then_it_goes_on_with_the_n
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A launcher that refuses an attempt is handed the next one: who followed was told that there is no log, and left."""
-    detail = f"run {RUN} attempt 1: its program was never started, so there is no log"
+    detail = f"run {RUN} attempt 1: its program never started, so there is no log"
     none: Answer = (404, {"title": "Not Found", "status": 404, "detail": detail})
     api.answers[f"GET /runs/{RUN}/logs"] = [
         a_piece("", 0, 0, ended=False),
@@ -238,7 +238,7 @@ def test_given_schedule_without_a_run_then_exit_3_or_follow_waits_for_the_first(
     api.answers["GET /runs"] = none
     assert main.run(["run", "logs", "flights/land"]) == 3
     assert "flights/land has no run yet" in capsys.readouterr().err
-    monkeypatch.setitem(run_follow.run_meant.__kwdefaults__ or {}, "pause", lambda _: None)
+    monkeypatch.setitem(run_follow.resolve_run.__kwdefaults__ or {}, "pause", lambda _: None)
     api.answers["GET /runs"] = [none, none, (200, {"items": [a_run()]})]
     api.answers[f"GET /runs/{RUN}/logs"] = a_piece("one\n", 0, 4, ended=True)
     assert main.run(["run", "logs", "-f", "flights/land"]) == 0
@@ -334,7 +334,7 @@ def test_given_an_api_that_is_replaced_meanwhile_then_follow_goes_on_where_it_wa
     assert main.run(["run", "logs", "-f", RUN]) == 0
     captured = capsys.readouterr()
     assert captured.out == "one\ntwo\n"
-    assert captured.err.count("asking again") == 1
+    assert captured.err.count("trying again") == 1
     api.answers[logs] = UNAVAILABLE
     assert main.run(["run", "logs", "-f", RUN]) == 75
 

@@ -118,7 +118,7 @@ def test_given_max_fires_then_no_more_instants_are_shown_than_are_left(
     ("days", "shown", "said"),
     [
         (1, 2, "max_fires is 4, and 2 of them are left"),
-        (30, 0, "max_fires is 4, and all have been used before "),
+        (30, 0, "max_fires is 4, and all fires are used before "),
     ],
 )
 def test_given_from_in_the_future_then_what_fires_before_it_is_of_max_fires_as_well(
@@ -151,7 +151,7 @@ def test_given_many_fires_before_from_then_all_of_them_are_of_max_fires(
     assert main.run(["schedule", "next", "n/a", "--from", later, "-o", "json"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out) == []
-    assert captured.err.startswith("n/a: max_fires is 1500, and all have been used before ")
+    assert captured.err.startswith("n/a: max_fires is 1500, and all fires are used before ")
 
 
 def test_given_a_suspended_schedule_then_it_says_that_nothing_starts(
@@ -162,12 +162,12 @@ def test_given_a_suspended_schedule_then_it_says_that_nothing_starts(
     spec["trigger"] = {"type": "every", "period": "1h"}
     view = {"namespace": "n", "name": "a", "status": "suspended", "mode": "drop", "version": 1, "spec": spec}
     for until, said in (
-        (None, "until somebody resumes it"),
+        (None, "until it is resumed"),
         ("2100-01-01T00:00:00Z", "until 2100-01-01T00:00:00+00:00"),
     ):
         api.answers["GET /schedules/n/a"] = (200, {**view, "until": until})
         assert main.run(["schedule", "next", "n/a"]) == 0
-        assert capsys.readouterr().err == f"n/a: is suspended (drop) {said}: nothing of it starts before\n"
+        assert capsys.readouterr().err == f"n/a: is suspended (drop) {said}; it starts nothing before\n"
 
 
 @pytest.mark.parametrize("closed", ["stdout", "stderr"])
@@ -207,7 +207,7 @@ def test_given_a_short_period_then_it_is_judged_by_what_the_cluster_takes(
         )
     )
     assert main.run(["schedule", "next", "-f", str(path), "-c", "1", *given]) == 0
-    assert ("would be refused by an apply" in capsys.readouterr().err) == refused
+    assert ("an apply would be refused" in capsys.readouterr().err) == refused
 
 
 def test_given_a_minimum_period_that_is_none_then_it_is_a_mistake_of_use(nightly: str) -> None:

@@ -75,7 +75,7 @@ def test_given_schedules_and_events_then_each_occurrence_is_a_line_and_the_hash_
     *lines, digest = captured.out.splitlines()
     assert [line.split() for line in lines] == [line.split() for line in TABLE.splitlines()]
     assert digest == DIGEST
-    assert "1 lie outside of the simulated span" in captured.err
+    assert "1 entries are outside the simulated span" in captured.err
 
 
 def test_given_schedules_that_an_apply_would_be_warned_of_then_that_is_noted(
@@ -101,7 +101,7 @@ def test_given_events_that_nobody_counts_then_they_are_noted_once_with_what_may_
     typo = EVENTS.replace("flights.raw", "flights.row")
     (files / "events.jsonl").write_text(typo + typo, encoding="utf-8")
     assert simulated(files) == 0
-    (said,) = [line for line in capsys.readouterr().err.splitlines() if "no schedule that is simulated counts" in line]
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "no simulated schedule counts" in line]
     assert "events.jsonl:2 and 1 further lines" in said
     assert said.endswith("counts data/flights/flights.row; did you mean data/flights/flights.raw?")
 
@@ -156,12 +156,12 @@ def test_given_an_outage_then_what_it_missed_is_caught_up(files: Path, capsys: p
     ("options", "message"),
     [
         (["--from", "yesterday"], "--from yesterday: is not an RFC 3339 time"),
-        (["--to", "2025-01-01T00:00:00Z"], "is not after --from"),
+        (["--to", "2025-01-01T00:00:00Z"], "must be after --from"),
         (["--duration", "soon"], '--duration: "soon" is not a duration'),
         (["--duration", "9m..2m"], "write 2m..9m"),
-        (["--load", "2"], "--load 2: is not a number from 0 to 1, nor none"),
+        (["--load", "2"], "--load 2: is wrong; give a number from 0 to 1, or none"),
         (["--outage", "2026-01-01T00:30:00Z"], "write it as FROM/TO"),
-        (["--outage", "2026-01-01T00:30:00Z/2027-01-01T00:30:00Z"], "not within the simulated span"),
+        (["--outage", "2026-01-01T00:30:00Z/2027-01-01T00:30:00Z"], "must be a span within --from and --to"),
         (
             [
                 *("--outage", "2026-01-01T00:30:00Z/2026-01-01T04:30:00Z"),
@@ -191,7 +191,7 @@ def test_given_a_wrong_option_then_usage_and_what_to_write(
         (
             "schedules.yaml",
             SCHEDULES + "---\n" + SCHEDULES.partition("---")[0],
-            "schedules.yaml:2 already; give each schedule a name of its own",
+            "schedules.yaml:2; give each schedule its own name",
         ),
         ("events.jsonl", "\n{\n", "events.jsonl:2: is not JSON"),
         ("events.jsonl", "[" * 200_000 + "\n", "events.jsonl:1: is nested too deeply"),
@@ -204,9 +204,9 @@ def test_given_a_wrong_option_then_usage_and_what_to_write(
         (
             "events.jsonl",
             '{"at": "2026-01-01T00:00:00Z", "type": "custom.a", "namespace": "flights", "subject": "\\ud800"}',
-            "events.jsonl:1: has half of a character",
+            "events.jsonl:1: has a lone surrogate",
         ),
-        ("runs.jsonl", '{"outputs": {"a": "\\ud800"}}', "runs.jsonl:1: has half of a character"),
+        ("runs.jsonl", '{"outputs": {"a": "\\ud800"}}', "runs.jsonl:1: has a lone surrogate"),
         ("events.jsonl", "[]\n", "events.jsonl:1: is JSON, but not an object"),
         ("events.jsonl", f"{{{EVENT}}}\n", "events.jsonl:1: at: is missing"),
         (

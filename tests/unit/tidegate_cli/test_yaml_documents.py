@@ -90,8 +90,8 @@ def test_given_two_documents_of_one_name_then_both_places_are_told_and_nothing_i
     assert main.run([kind, "apply", "-f", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert error == (
-        f"tidegate: {tmp_path}/b.yaml:1: {kind} flights/land stands at {tmp_path}/a.yaml:1 already; "
-        f"give each {kind} a name of its own\n"
+        f"tidegate: {tmp_path}/b.yaml:1: {kind} flights/land is already defined at {tmp_path}/a.yaml:1; "
+        f"give each {kind} its own name\n"
     )
     assert api.asked == []
 
@@ -212,7 +212,7 @@ def test_given_a_colon_or_braces_within_a_text_then_the_line_says_to_quote_it(tm
 
 def test_given_a_number_as_name_then_the_line_says_to_quote_it(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("namespace: flights\nname: 2026\n")
-    with pytest.raises(CommandFailed, match="name is missing or no text; quote what is a number"):
+    with pytest.raises(CommandFailed, match="name is missing or no text; quote a number"):
         read_documents(tmp_path / "a.yaml")
 
 

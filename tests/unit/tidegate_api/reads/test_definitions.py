@@ -48,7 +48,7 @@ def test_given_one_then_the_list_has_it_as_it_is_stored_and_the_others(upgraded:
     newer, other = items["join-day"], items["land-day"]
     assert (newer["spec"]["trigger"], newer["next"], newer["status"]) == (TRIGGER, [], "active")
     assert "cannot read the definition (trigger.type:" in newer["unreadable"]
-    assert "ask an API process of that release" in newer["unreadable"]
+    assert "use an API process of that release" in newer["unreadable"]
     assert (len(other["next"]), other["unreadable"]) == (3, None)
     assert upgraded.http.get(NEWER).json() == newer
 

@@ -114,7 +114,7 @@ def test_given_acknowledgements_that_come_behind_their_receipts_then_a_list_has_
     assert (answer.status_code, {item["status"] for item in answer.json()["items"]}) == (200, {"accepted"})
 
 
-@pytest.mark.parametrize("timing", [Timing(first_look_s=0.2, look_again_s=0.2, pending_after_s=0.2)])
+@pytest.mark.parametrize("timing", [Timing(first_poll_s=0.2, poll_again_s=0.2, pending_after_s=0.2)])
 def test_given_an_acknowledgement_that_comes_when_patience_is_at_its_end_then_its_receipt_is_waited_for_all_the_same(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,7 +187,7 @@ def test_given_receipts_of_a_list_only_in_the_store_then_one_call_finds_them_all
     assert asked == [len(LIST)]
 
 
-@pytest.mark.parametrize("timing", [replace(PATIENT, first_look_s=0.5)])
+@pytest.mark.parametrize("timing", [replace(PATIENT, first_poll_s=0.5)])
 def test_given_receipts_of_a_list_that_still_come_then_none_is_looked_for_until_they_have_come(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +242,7 @@ def test_given_one_stored_receipt_that_makes_the_look_fail_then_the_others_of_it
     answer = process.http.post("/api/v1/messages", json=[{**MESSAGE, "id": f"m-{number}"} for number in range(3)])
     items = answer.json()["items"]
     assert (answer.status_code, [item["status"] for item in items]) == (202, ["accepted", "pending", "accepted"])
-    assert items[1]["errors"][0]["hint"] == "send it again with the id m-1"
+    assert items[1]["errors"][0]["hint"] == "repeat it with the id m-1"
     bugs = [fields["problem"] for event, fields in process.notices if event == "api_bug"]
     assert bugs[:1] == ["AttributeError('planted')"]
 
@@ -294,7 +294,7 @@ def test_given_a_stored_receipt_that_this_release_cannot_read_then_it_alone_is_p
     assert (answer.status_code, [item["status"] for item in items]) == (202, ["accepted", "pending", "accepted"])
     (error,) = items[1]["errors"]
     assert "this release cannot read its receipt (status is 'postponed'" in error["problem"]
-    assert "ask an API process of the nodes' release" in error["hint"]
+    assert "use an API process of the nodes' release" in error["hint"]
     alone = process.http.put("/api/v1/schedules/flights/b", json={**SPEC, "name": "b"})
     request_id = alone.json()["request_id"]
     for asked in (

@@ -75,7 +75,7 @@ def test_given_a_mistake_on_standard_input_then_its_line_is_told(
     assert "standard input:2: " in capsys.readouterr().err
     typed(monkeypatch, "")
     assert main.run(["schedule", "apply", "-f", "-"]) == 2
-    assert "standard input: there is no schedule in it" in capsys.readouterr().err
+    assert "standard input: has no schedule" in capsys.readouterr().err
 
 
 def test_given_standard_input_then_each_command_that_takes_a_file_reads_it(
@@ -181,9 +181,13 @@ def test_given_a_chain_of_a_thousand_then_the_first_one_is_applied_first(tmp_pat
     [
         (["apply"], HOURLY.replace("kind: schedule\n", ""), ":1: kind is missing; write `kind: schedule` or"),
         (["apply"], HOURLY.replace("kind: schedule", "kind: shedule"), ':1: kind "shedule" is unknown; write'),
-        (["apply"], "---\n", ": there is no definition in it"),
-        (["schedule", "apply"], HOURLY + "---\n" + SOURCE, ":7: flights/landed is a source and no schedule; `tidegate"),
-        (["source", "apply"], SOURCE + "---\n" + HOURLY, ":9: flights/land is a schedule and no source; `tidegate"),
+        (["apply"], "---\n", ": has no definition"),
+        (
+            ["schedule", "apply"],
+            HOURLY + "---\n" + SOURCE,
+            ":7: flights/landed is a source, not a schedule; use `tidegate",
+        ),
+        (["source", "apply"], SOURCE + "---\n" + HOURLY, ":9: flights/land is a schedule, not a source; use `tidegate"),
     ],
 )
 def test_given_a_kind_that_the_command_does_not_take_then_nothing_is_applied(
@@ -270,7 +274,7 @@ def test_given_an_api_that_goes_away_half_way_then_it_says_what_was_applied_and_
         "1 of 4 schedules were applied, 1 refused; 2 are open:",
         f"  {four}:13: schedule flights/c: sent, and may have been applied",
         f"  {four}:19: schedule flights/d: not applied",
-        "run the same command again: what was applied stays as it is (unchanged)",
+        "run the same command again: applied definitions stay unchanged",
     ]
 
 
@@ -328,7 +332,7 @@ def test_given_a_request_that_is_not_answered_yet_then_it_is_not_counted_as_refu
     accepted(api, "a", "b", "c")
     api.answers["PUT /schedules/flights/d"] = (202, {**RECEIPT, "status": "pending"})
     assert main.run(["schedule", "apply", "-f", str(four)]) == 5
-    assert "tidegate: 1 of 4 are not answered yet" in capsys.readouterr().err
+    assert "tidegate: 1 of 4 have no answer so far" in capsys.readouterr().err
 
 
 def test_given_one_schedule_and_no_api_then_one_line_says_so(
@@ -368,6 +372,6 @@ def test_given_an_interrupt_of_a_replay_of_letters_then_it_says_which_are_open(
     captured = capsys.readouterr()
     assert "requests-0-0" in captured.out
     assert captured.err.splitlines() == [
-        "interrupted: 1 of 3 letters were dealt with; requests-0-1 may have been",
+        "interrupted: 1 of 3 dead letters are done; requests-0-1 is uncertain",
         "not tried: requests-0-2",
     ]

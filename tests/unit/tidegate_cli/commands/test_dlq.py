@@ -49,7 +49,7 @@ def test_given_more_than_the_limit_then_it_says_so(api: FakeApi, capsys: pytest.
     api.answers["GET /dlq"] = (200, {"items": [LETTER, LETTER], "next_page_token": ""})
     assert main.run(["dlq", "list", "--limit", "1", "-o", "name"]) == 0
     said = capsys.readouterr()
-    assert (said.out, "> 1 of more; --limit" in said.err) == ("requests-0-1\n", True)
+    assert (said.out, "the first 1; there are more: --limit" in said.err) == ("requests-0-1\n", True)
 
 
 def test_given_a_letter_then_its_value_comes_out_as_it_is(
@@ -68,7 +68,7 @@ def test_given_several_then_one_that_fails_holds_up_none(api: FakeApi, capsys: p
     api.answers["POST /dlq/requests-0-1/replay"] = (200, ANSWER)
     assert main.run(["dlq", "replay", "requests-0-0", "requests-0-1", "--reason", "mended"]) == 4
     said = capsys.readouterr()
-    assert "1 of 2 letters were not dealt with" in said.err
+    assert "1 of 2 dead letters are not done" in said.err
     assert "it was dropped by ana" in said.err
     assert "requests-0-1" in said.out
     assert json.loads(api.asked[1].content)["reason"] == "mended"
@@ -87,7 +87,7 @@ def test_given_an_api_that_is_not_there_then_the_others_are_not_tried(
     monkeypatch.setattr(Client, "replay_dead_letter", nobody)
     assert main.run(["dlq", "replay", "requests-0-0", "requests-0-1", "requests-0-2"]) == 75
     assert asked == ["requests-0-0"]
-    assert "3 of 3 letters were not dealt with" in capsys.readouterr().err
+    assert "3 of 3 dead letters are not done" in capsys.readouterr().err
 
 
 def test_given_a_drop_again_then_it_says_so(api: FakeApi) -> None:

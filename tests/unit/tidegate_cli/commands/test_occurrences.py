@@ -48,7 +48,7 @@ def test_given_more_than_the_limit_then_the_newest_are_shown_and_the_rest_is_cou
     assert main.run(["occurrence", "list", "-s", "flights/land", "--limit", "2"]) == 0
     told = capsys.readouterr()
     assert [line.split()[2] for line in told.out.splitlines()[1:]] == ["08:00:00Z", "07:00:00Z"]
-    assert told.err == "2 of 9; --limit\n"
+    assert told.err == "2 of 9 occurrences; --limit shows more of them\n"
 
 
 def test_given_neither_namespace_nor_schedule_then_usage_says_so(

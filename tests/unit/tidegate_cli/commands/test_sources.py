@@ -58,7 +58,7 @@ def test_given_a_problem_then_its_line_is_named(
 def test_given_a_file_without_any_then_usage(api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "none.yaml").write_text("---\n")
     assert main.run(["source", "apply", "-f", str(tmp_path)]) == 2
-    assert "there is no source in it" in capsys.readouterr().err
+    assert "has no source" in capsys.readouterr().err
 
 
 def test_given_sources_then_they_are_listed_and_shown(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:

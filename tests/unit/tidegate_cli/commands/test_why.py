@@ -71,5 +71,5 @@ def test_given_a_schedule_without_its_namespace_then_usage_says_how_to_write_it(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(["why", "nope"]) == 2
-    assert "nope: write a schedule as NAMESPACE/NAME" in capsys.readouterr().err
+    assert "nope: is neither NAMESPACE/NAME nor the id" in capsys.readouterr().err
     assert api.asked == []

@@ -53,7 +53,7 @@ class FakeCluster:
     killed: list[str] = field(default_factory=list)
     looks: int = 0
 
-    def look(self) -> None:
+    def check(self) -> None:
         self.looks += 1
 
     def kill_node(self, name: str) -> int | None:
@@ -82,7 +82,7 @@ class FakeClient:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_watcher, "LOOK_INTERVAL_S", 0)
+    monkeypatch.setattr(run_watcher, "POLL_INTERVAL_S", 0)
 
 
 def watched(*pages: tuple[list[RunView], int] | None) -> tuple[FakeCluster, str, list[OccurrenceView]]:

@@ -79,7 +79,7 @@ def test_given_a_settings_file_without_sections_then_the_error_says_so(tmp_path:
     """It was passed over until a node refused it."""
     file = tmp_path / "tidegate.yaml"
     file.write_text("- api\n")
-    with pytest.raises(SettingsWrong, match="holds a list; it should be a mapping of sections"):
+    with pytest.raises(SettingsWrong, match="holds a list; write a mapping of sections"):
         given_endpoints({"TIDEGATE_CONFIG": str(file)})
 
 

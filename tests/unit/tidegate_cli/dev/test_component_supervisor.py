@@ -48,17 +48,17 @@ def test_given_a_crash_then_the_component_starts_again_after_its_back_off_and_th
     supervisor = Supervisor(console, clock)
     supervisor.watch(node)
     node.running = False
-    supervisor.look()
+    supervisor.check()
     clock.now += 0.9
-    supervisor.look()
+    supervisor.check()
     assert node.starts == 0
     clock.now += 0.2
-    supervisor.look()
+    supervisor.check()
     assert node.starts == 1
     node.ready = True
     clock.now += 2.5
-    supervisor.look()
-    supervisor.look()
+    supervisor.check()
+    supervisor.check()
     assert console.notices == [
         "node-1 ended with status 70; starting it again in 1 s; its log is node-1.log",
         "node-1 is back after 2.5 s",
@@ -70,7 +70,7 @@ def test_given_a_start_that_fails_then_it_is_tried_again_later(console: Recordin
     supervisor = Supervisor(console, clock)
     supervisor.watch(node)
     for _ in range(4):
-        supervisor.look()
+        supervisor.check()
         clock.now += 2
     assert node.starts == 2
     assert (
@@ -85,14 +85,14 @@ def test_given_a_released_component_then_its_end_is_nobodys_business(console: Re
     supervisor.watch(node)
     supervisor.release("node-1")
     node.running = False
-    supervisor.look()
+    supervisor.check()
     clock.now += 60
-    supervisor.look()
+    supervisor.check()
     assert (node.starts, console.notices) == (0, [])
 
 
 def test_given_components_that_run_then_nothing_is_said(console: Recording) -> None:
     supervisor = Supervisor(console, ManualClock())
     supervisor.watch(FakeComponent())
-    supervisor.look()
+    supervisor.check()
     assert console.notices == []

@@ -40,7 +40,7 @@ def test_given_another_stack_took_a_fallen_nodes_port_then_it_comes_back_on_a_fr
     assert moved not in (first, taken)
     assert again.environment["TIDEGATE_HEALTH__PORT"] == str(moved)
     assert again.ready_url == f"http://127.0.0.1:{moved}/readyz"
-    assert console.notices == [f"node-2 port {taken} was taken meanwhile, it uses {moved}"]
+    assert console.notices == [f"node-2 port {taken} is now taken; node-2 uses {moved}"]
 
 
 def test_given_a_child_then_each_start_asks_for_its_plan_anew(tmp_path: Path) -> None:

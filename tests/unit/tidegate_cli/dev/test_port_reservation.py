@@ -7,12 +7,12 @@ import sys
 import pytest
 
 from tidegate_bricks.free_ports import free_port
-from tidegate_cli.dev.port_reservation import SpokenPorts
+from tidegate_cli.dev.port_reservation import PortReservations
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sockets without a file are Linux's")
 def test_given_two_stacks_then_a_port_is_one_s_from_its_choice_on_until_that_ends() -> None:
-    one, other = SpokenPorts(), SpokenPorts()
+    one, other = PortReservations(), PortReservations()
     port = free_port()
     try:
         assert one.choose(port) == port
@@ -25,7 +25,7 @@ def test_given_two_stacks_then_a_port_is_one_s_from_its_choice_on_until_that_end
 
 
 def test_given_one_stack_then_its_processes_have_ports_of_their_own() -> None:
-    ports = SpokenPorts()
+    ports = PortReservations()
     port = free_port()
     try:
         chosen = [ports.choose(port) for _ in range(3)]

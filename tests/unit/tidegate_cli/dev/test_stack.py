@@ -85,7 +85,7 @@ def test_given_another_stack_that_runs_then_the_new_one_says_where_commands_mean
     assert isinstance(ready, Ready)
     assert ready.folder == str(tmp_path)
     assert "other local stacks run (http://127.0.0.1:4711)" in notice.text
-    assert f"commands mean this one in {tmp_path}" in notice.text
+    assert f"commands in {tmp_path}" in notice.text
 
 
 def test_given_a_folder_of_state_that_cannot_be_written_then_the_stack_goes_on_and_says_who_does_not_find_it(
