@@ -253,8 +253,7 @@ class World:
     def _settle(self) -> None:
         """Processes all consequences at this instant.
 
-        In production the limit coordinator finds a returned permit of a run without waiting jobs by its routine, within
-        a second. Here each change wakes the coordinator.
+        In production nothing wakes the limit coordinator for a permit of a schedule without waiting jobs. Its periodic check finds the permit within a second. Here each change wakes the coordinator.
         """
         writes = -1
         while writes != self._writes:

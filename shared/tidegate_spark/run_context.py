@@ -38,7 +38,7 @@ class JobInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """This run and its attempt, 1 or more."""
+    """Id of this run and number of this attempt; the first is 1."""
 
     id: str
     attempt: int

@@ -33,7 +33,7 @@ class Call:
 
 
 class AdaptiveConcurrency:
-    """Bound for all batches of a process. Places are granted in the order of the requests.
+    """Limits the concurrent batch calls of a process. Callers enter in the order in which they asked.
 
     Args:
         most: Calls that may be pending together while the store keeps up, from 1.

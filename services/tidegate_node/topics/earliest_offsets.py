@@ -81,7 +81,7 @@ class EarliestOffsets:
 
     async def _ask(self, topic: _Topic) -> str | None:
         """Starts the topic partitions that the answer names; returns why the others wait."""
-        # Topic partitions added during the question may use its answer. The first offset only grows. If it has passed
+        # Topic partitions that are added while the query runs may use its result. The first offset only grows. If it has passed
         # the answer, reading reports a lost offset and skips nothing.
         name, topic_id = topic
         found = await self._topics.begin_offsets(name)

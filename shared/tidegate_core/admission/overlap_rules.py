@@ -98,9 +98,9 @@ def _skip(waiting: PolicyInput) -> PolicyOutcome:
 def _keep_latest(waiting: PolicyInput) -> PolicyOutcome:
     """Also serves `cancel_running`, which in addition ends open runs (`to_cancel`).
 
-    The newest jobs end first. If `most` stops this early, the remaining older jobs come before the job that replaces
-    the others. If the oldest
-    ended first, that job would overtake the remaining ones, and they would run after it.
+    The latest job stays. Of the others, the newest end first. If `most` leaves some, these are older than all ended jobs,
+    so they still run before the latest one. If the oldest ended first, the latest job, which takes the place of the ended
+    jobs, would overtake the rest.
     """
     if len(waiting.jobs) < 2:
         return PolicyOutcome()

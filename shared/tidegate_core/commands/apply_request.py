@@ -316,7 +316,7 @@ class ApplyRequest(Procedure):
     def _drop_old_subscriptions(self, writer: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
         """Removes subscriptions of earlier generations.
 
-        A former owner may have moved the state and died before this step. So a replayed request runs the step again.
+        A former owner may have written the new state and died before this step. So a replayed request runs the step again.
         """
         if isinstance(request, ScheduleRequest) and type(request) in LEAVES_INDEX:
             state = yield from self._state(writer, request)

@@ -210,7 +210,7 @@ class ApplyClusterObject(ApplyRequest):
 
     def _apply(self, writer: ShardWriter, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         if outcome.receipt is not None:
-            return  # A former owner has moved the item; only the roll-out is left.
+            return  # A former owner has written the change; only the wait for the other shards is left.
         position = Position.parse(self.row.origin)
         known = self.kind.known_end_offsets(writer, request, self.arrived)
         yield from writer.decide_alone(self._decision(writer, request, request_id, position, known, outcome))

@@ -99,7 +99,7 @@ SCOPE_SUSPENSIONS: Final = ScopeSuspensionKind()
 def next_suspensions(
     before: ScopeSuspensions, request: ControlRequest, position: Position, vector: str | None
 ) -> tuple[ReceiptStatus | None, ScopeSuspensions]:
-    """Returns the status of a request's receipt and the next value; None as status: a resume that ends a span needs end offsets."""
+    """Returns the receipt's status and the suspensions after the request. The status is None if a resume needs end offsets that are not read so far."""
     known = before.scope(request.namespace)
     if known is not None and known.position > position.text():
         return ReceiptStatus.SUPERSEDED, before

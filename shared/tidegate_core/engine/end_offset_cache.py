@@ -56,7 +56,7 @@ class EndOffsetCache:
 
         Args:
             topic: Name of the topic.
-            after: Number of that reading. Age alone does not suffice, because a request may wait long for the store.
+            after: Number of the latest reading when the request arrived; only a later reading counts. Its age does not show this, because a request may wait long for the store.
             recent_at: Present time, for requests that a finding of the last minute also serves.
         """
         number, since, what = self._untold.get(topic, (0, 0, ""))

@@ -86,7 +86,7 @@ class ShardWriter:
     """The queue of a shard's work and its single worker.
 
     Args:
-        host: Shared parts of the partition actor.
+        host: Context of the partition actor.
         shard: Shard of this writer.
         epoch: Epoch under which the shard was acquired.
         controls: Version of the scope suspensions in the lease.

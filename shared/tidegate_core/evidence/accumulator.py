@@ -250,7 +250,7 @@ class EvidenceAccumulator:
         """Ends evidence that a page of a request would end, as if all pages were complete: new events belong to the next
         evidence.
 
-        The request's answer does not list it, so the ledger does.
+        The receipt of the request does not name this evidence, so a ledger row states its end.
         """
         state = self._state
         reason = "suspended"

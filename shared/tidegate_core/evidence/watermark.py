@@ -54,7 +54,7 @@ def wait_for_watermark(
     Returns what was not in time.
 
     Args:
-        host: Shared parts of the partition actor.
+        host: Context of the partition actor.
         shard: Shard of the schedules.
         refs: `<ns>/<name>` of the schedules with due time-outs.
         through: Append time, so long ago that no broker assigns it to a new event.

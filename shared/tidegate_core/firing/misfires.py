@@ -117,7 +117,7 @@ def left_behind(state: ScheduleState, spec: ScheduleSpec, coming: tuple[int, ...
 
 
 def _missing_nothing(state: ScheduleState) -> ScheduleState:
-    """Returns the state without the misfires of the former generation and without left-out instants."""
+    """Returns the state without misfires of the former generation, and without instants that a resume left out of the backlog."""
     return replace(
         state, missed_from=None, missed_until=None, missed_as=None, missed_by_update=None, unmade_through=None
     )

@@ -187,6 +187,6 @@ class TopicFollower:
 
 
 def facts_of(topic: str, ends: EndOffsets) -> TopicFacts:
-    """Returns name, id and size of a topic from its end offsets."""
+    """Returns a topic's name, id and number of topic partitions, as its end offsets show them."""
     places = [place.split("/") for place in ends.offsets]
     return TopicFacts(topic, places[0][0], 1 + max(int(number) for _, number in places))

@@ -19,7 +19,7 @@ class InboxRow:
         kind: Inbox kind of `rows/keys.py`.
         origin: Text of the log position of the first record.
         body: The request in canonical form, or a JSON list of matched events.
-        payload: Payload of a message as bytes: as JSON it could outgrow an item. Then `body` is the request without
+        payload: Payload of a message as bytes: in JSON it could exceed the size limit of an item. If it is set, `body` is the request without
             it.
     """
 

@@ -1,4 +1,4 @@
-"""The item `MAP`: the number of topic partitions in each version of the cluster.
+"""The item `MAP`: the number of topic partitions in each version of the partition map.
 
 `tidegate init` writes the first map; each following one has more topic partitions. The map is the only source of N. A
 process that finds fewer topic partitions, or other brokers, must not serve: positions and shards would mean something

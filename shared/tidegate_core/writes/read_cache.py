@@ -84,7 +84,7 @@ class View:
     def offer(self, key: Key, item: Item) -> None:
         """Adds an item from a read that may be older than a cached item.
 
-        It replaces a cached absence only: another owner's write may have put an item under the key of a deleted one.
+        It never replaces a cached item. It replaces a cached absence, because another owner may have written an item under a deleted key.
         """
         if self._items.get(key) is None:
             self._set(key, item)

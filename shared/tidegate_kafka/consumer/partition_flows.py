@@ -131,7 +131,7 @@ class PartitionFlows:
         failed: list[Message] = []
         for message in messages:
             if message.error() is not None:
-                # Handled after the records before it, because they move the position that the error is about.
+                # An error is handled after all records of this poll, because the records move the position that it concerns.
                 failed.append(message)
                 continue
             where = (message.topic() or "", message.partition() or 0)

@@ -30,7 +30,7 @@ class Progress:
     def __init__(self) -> None:
         self._readings: dict[int, _Reading] = {}
         self._remedied: dict[int, tuple[int, int]] = {}
-        """Offset of the last restart and number of restarts there, by topic partition."""
+        """By topic partition: the offset at which a stuck reading was last restarted, and how often it was restarted there."""
 
     def begun(self, topic_partition: int, offset: int) -> None:
         self._readings[topic_partition] = _Reading(offset)

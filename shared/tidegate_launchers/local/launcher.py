@@ -256,9 +256,7 @@ class LocalLauncher:
     async def _apart(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
-        """Runs blocking work in a thread. Refusals of the operating system (full disk, no processes or threads left)
-        may pass, so they become LaunchUnavailable.
-        """
+        """Runs blocking work in a thread. Errors of the operating system (full disk, no processes or threads left) may be temporary, so they become LaunchUnavailable."""
         try:
             begun = asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **kwargs))
         except RuntimeError as error:
@@ -271,7 +269,7 @@ class LocalLauncher:
 
 
 def _write_by(deadline: float, pipe: int, data: bytes) -> None:
-    """Writes to a pipe until the deadline, as far as it is read. A plan may exceed the pipe's buffer, and half a plan
+    """Writes to a pipe as much as its reader takes before the deadline. A plan may exceed the pipe's buffer, and an incomplete plan
     starts nothing.
     """
     os.set_blocking(pipe, False)

@@ -1,6 +1,6 @@
 """Runs blocking work on daemon threads, which do not keep the process alive.
 
-No port: adapters and services share it. Threads of a pool, also those of `asyncio.to_thread`, keep a process from
+This module is no port; it stands here because adapters and services share it. Threads of a pool, also those of `asyncio.to_thread`, keep a process from
 ending until they return. Some work may hang for ever, for example a program that provides AWS keys.
 """
 

@@ -1,7 +1,7 @@
 """Checks whether a program's file can be run. Called by an owner before it accepts a schedule, and by the API's dry
 run.
 
-No port: both must apply the same check, or a dry run would promise what the apply then refuses. The API reads logs in
+This module is no port; it stands here because both must apply the same check. Otherwise a dry run would promise what the apply then refuses. The API reads logs in
 the same way, on its own daemon threads.
 """
 

@@ -1,4 +1,4 @@
-"""Secrets and tokens with which programs speak for their runs. Nodes and API read the secrets from one file.
+"""Secrets, and the tokens with which a program proves that it belongs to a run. Nodes and API read the secrets from one file.
 
 No port: nodes create tokens and the API checks them. Both share this module, or a change on one side would lock all
 programs out.

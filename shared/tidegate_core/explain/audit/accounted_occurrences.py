@@ -26,7 +26,7 @@ class Entry:
     """Outcome of one occurrence.
 
     Attributes:
-        fate: Disposition of the ledger, or `pending`.
+        fate: Outcome that the ledger states for the occurrence; `pending` if it states none so far.
         into: Id of the job into which the occurrence was merged.
     """
 

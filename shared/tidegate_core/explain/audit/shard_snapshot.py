@@ -34,7 +34,7 @@ class ShardFacts:
         specs: Canonical JSON of the stored versions, by `<ns>/<name>` and version.
         ledger: Entries from the begin of the window on; later entries may cover instants in it.
         ended: Ended runs of the history.
-        ends: Entries of the shard's list of ended runs.
+        ends: Rows `RunEnd`: the ends of the shard's runs, in their order.
     """
 
     shard: int

@@ -108,7 +108,7 @@ def in_line(facts: Facts) -> list[Job]:
 
 
 def dry_run(views: Views, facts: Facts, job: Job) -> DryRunResult:
-    """Returns the result for one job as if it waited alone, in a schedule that is not suspended. Raises NotAtHand."""
+    """Returns the result for one job as if no other job of its schedule waited. Raises NotAtHand when a row is missing."""
     return _dry_run(views, facts, [job])[job.id]
 
 

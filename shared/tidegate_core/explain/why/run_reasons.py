@@ -28,7 +28,7 @@ FOR_WANT_OF: Final = frozenset({"expired/trigger_timeout", "expired/evidence_exp
 
 
 def of_ledger(row: LedgerRow) -> Reason:
-    """Returns the outcome of an occurrence. The cause of its run's end is a detail of `launched`."""
+    """Returns the outcome of an occurrence. For `launched`, the text also says how the run ended and why."""
     code = disposition_text(Disposition(row.disposition), row.reason)
     detail = row.detail
     values: dict[str, Compared] = {"nominal": format_instant(row.nominal), "at": format_instant(row.at)}

@@ -86,7 +86,7 @@ class _Missed(NamedTuple):
 
 @dataclass(frozen=True)
 class _Looking:
-    """Check of one schedule that is applied at `now`."""
+    """Check of a schedule whose definition is applied at `now`."""
 
     spec: ScheduleSpec
     now: Instant

@@ -227,6 +227,6 @@ def _minutes_around(out: int, minute: int) -> tuple[int, int] | None:
     kept = ~out & ALL_MINUTES
     behind = kept >> minute
     begin = (kept & ((1 << minute) - 1)).bit_length()
-    # The lowest bit after the minute that is not excluded; without one, the end of the day.
+    # The first bit after `minute` that is not excluded. If there is none, the end of the day.
     end = minute + (behind & -behind).bit_length() - 1 if behind else ALL_MINUTES.bit_length()
     return begin, end

@@ -105,7 +105,7 @@ Minutes = Callable[[int], int]
 
 
 def minutes_named_on(zone: Zone, day: int, of_local_day: Minutes) -> int:
-    """Returns the minutes of a UTC day that named local times may mean, from the minutes of the two local days it overlaps."""
+    """Returns the minutes of a UTC day at which the trigger's local times may occur. The UTC day overlaps two local days."""
     masks, changes = _by_offset(zone, day, of_local_day, ALL_MINUTES)
     return reduce(or_, masks, changes)  # Skipped local times fire at the instant of the clock change.
 

@@ -176,7 +176,7 @@ class RefusedFires:
                 del self._by_ref[ref]
 
     def have_come(self, timers: Iterable[MessageTimer]) -> None:
-        """Forgets the attempts of a loaded page that memory did not take: they have ended."""
+        """Forgets attempts of a loaded page that did not enter the due queue: they have ended."""
         for timer in timers:
             if timer.ref is not None:
                 row = self._messages.queue.get(timer.id, timer.version, timer.slot)

@@ -135,7 +135,7 @@ def _trigger(text: str) -> TimeTrigger:
 
 @dataclass(frozen=True)
 class FireSeries:
-    """All fires of one interval, in the order of their places.
+    """All fires of one interval: the span in which one version of the schedule was active. In the order of slot, id and version.
 
     Attributes:
         outages: In the order in which they were written.

@@ -140,7 +140,7 @@ class Firing:
                 yield messages.changed
 
     def send_leftovers(self) -> Operation[bool]:
-        """Delivers ready rows before places that were sent: until then no checkpoint passes those places.
+        """Delivers the due rows that sort before the last row already sent. No checkpoint passes the sent rows while one of them is open.
 
         Returns whether no such row is left; False when no row of a group has ended.
         """

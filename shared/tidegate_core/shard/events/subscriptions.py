@@ -131,7 +131,7 @@ def _rows_of_before(writer: ShardWriter, state: ScheduleState) -> Operation[dict
 
 
 def _event_keys(writer: ShardWriter, state: ScheduleState) -> Operation[list[str]]:
-    """Returns the event keys of the present version and the one before; earlier versions were handled earlier."""
+    """Returns the event keys of the present version and the one before. Earlier requests removed the subscriptions of older versions."""
     versions = [version for version in (state.version - 1, state.version) if version > 0]
     wanted = tuple(keys.definition(writer.shard, state.namespace, state.name, version) for version in versions)
     found = yield from writer.host.read_for_good(Read(wanted))
