@@ -1,8 +1,7 @@
 """The start gate and the reports of programs: each is one conditional write, and a refusal with its reason.
 
-The gate routes call it on the gate's threads; it blocks. The conditional write is the decision: nothing is read before it, and a read
-after a
-refusal only explains the refusal.
+The gate routes call it on the gate's threads; it blocks. The conditional write is the decision: nothing is read before
+it, and a read after a refusal only explains the refusal.
 """
 
 from __future__ import annotations

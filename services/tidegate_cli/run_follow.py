@@ -60,10 +60,10 @@ def print_log(
 ) -> None:
     """Writes a log to stdout, from its beginning or from `tail` lines before its end.
 
-    Without `follow` it ends at the present end of the log. With `follow` it goes on until the run has ended; without `attempt` it
-    continues
-    with each later attempt. While following it waits for an API that does not answer, and skips an attempt without a log when there is
-    a later one. If the output is empty and the error stream is not, a note says so.
+    Without `follow` it ends at the present end of the log. With `follow` it goes on until the run has ended; without
+    `attempt` it continues with each later attempt. While following it waits for an API that does not answer, and skips
+    an attempt without a log when there is a later one. If the output is empty and the error stream is not, a note says
+    so.
     """
     number, offset, empty = attempt, 0, True
     begun = silent = False

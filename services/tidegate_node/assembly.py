@@ -2,8 +2,7 @@
 adapter.
 
 Called by `bootstrap.py`. Assignments, Kafka clients and drivers refer to each other. So the assignments are built
-first, then the clients
-that report to them, then the parts that connect both.
+first, then the clients that report to them, then the parts that connect both.
 """
 
 from __future__ import annotations

@@ -274,8 +274,7 @@ class AssignedPartitions:
         """Returns the time that counts for a record of the topic.
 
         Evidence is judged by the broker's times. A user's topic may carry producer times, which can have any value.
-        Such records count from
-        the time at which they are read (decision 19).
+        Such records count from the time at which they are read (decision 19).
         """
         own = topic in {self._facts.requests.name, self._facts.events.name}
         now = self._clock.now_ms()

@@ -1,8 +1,7 @@
 """One node: joins the group, serves its assignments, and gives them back in order.
 
 Built by `assembly.py` from ready parts. It ends for one of these reasons: a signal (0), too many bugs (70), a clock
-that is off (75), or
-rows of a version that this release cannot read (78). It never ends running programs.
+that is off (75), or rows of a version that this release cannot read (78). It never ends running programs.
 """
 
 from __future__ import annotations
@@ -145,8 +144,7 @@ class Node:
 
     async def _join_at_first(self) -> None:
         """Joins the group after the clock check. A clock that is off by an hour would fire that hour's messages between
-        the first assignment
-        and the second heartbeat.
+        the first assignment and the second heartbeat.
         """
         assert self._heartbeats is not None
         await self._heartbeats.clock_agreed.wait()

@@ -1,10 +1,9 @@
 """Drives the actor of one ownership topic partition: passes inputs, effects, results and clock ticks. It holds no rule.
 
 Called by `assigned_partitions.py`. All work happens on the asyncio loop. Inputs are processed one after another, in
-order of arrival.
-An exception in the actor is a bug. The actor is dropped with its pending work, and a new one is built from the
-store. The successor fences late writes of the dropped actor. Too many bugs end the process, so that the platform
-notices them.
+order of arrival. An exception in the actor is a bug. The actor is dropped with its pending work, and a new one is built
+from the store. The successor fences late writes of the dropped actor. Too many bugs end the process, so that the
+platform notices them.
 """
 
 from __future__ import annotations
@@ -154,8 +153,7 @@ class PartitionDriver:
         """Queues an input. Without an actor the input is dropped, because the next actor begins from the store.
 
         Records that this actor did not request are dropped. They were read for the actor before it and begin after its
-        position. Processing them
-        would skip the records between.
+        position. Processing them would skip the records between.
         """
         if self._actor is None or self._is_unasked(incoming):
             return

@@ -93,8 +93,7 @@ async def run_until(stop: asyncio.Event, node: Node) -> int:
 
 THRESHOLDS: Final = (50_000, 10, 10)
 """Allocations between two garbage collections (the interpreter's default is 700). A collection of so many objects takes
-some 5 ms. Cycles
-hold some 20 MB at most between collections.
+some 5 ms. Cycles hold some 20 MB at most between collections.
 """
 
 

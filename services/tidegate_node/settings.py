@@ -2,8 +2,7 @@
 together.
 
 The environment (`TIDEGATE_GATE__URL` is `gate.url`) overrides an optional YAML file (named by `TIDEGATE_CONFIG`), which
-overrides the
-defaults. The Kafka adapter has its own settings; `bootstrap.py` adds them.
+overrides the defaults. The Kafka adapter has its own settings; `bootstrap.py` adds them.
 """
 
 from __future__ import annotations
@@ -81,8 +80,7 @@ class GateSection(Section):
 
 GATE_WAIT_S_MAX: Final = 840.0
 """One minute less than the time from a run's submission to the gate. An attempt that gives up earlier is submitted
-again. A run
-whose time has passed fails for good.
+again. A run whose time has passed fails for good.
 """
 
 

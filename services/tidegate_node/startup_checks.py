@@ -1,8 +1,8 @@
 """Checks before a node serves: tables, topics and map exist and belong together.
 
 Called by `bootstrap.py` and by the operator commands. It reads only. Each check has one of three results: facts to
-continue with; `NotYet`,
-when the store or a broker does not answer; or `StartRefused`, with a sentence that says what a person must do.
+continue with; `NotYet`, when the store or a broker does not answer; or `StartRefused`, with a sentence that says what a
+person must do.
 """
 
 from __future__ import annotations

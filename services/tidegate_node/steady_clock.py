@@ -1,11 +1,10 @@
 """The node's clock: the machine's wall clock without its steps.
 
 If the wall clock stepped ahead by an hour, a node would fire all of that hour at once, and record an outage that lasts
-until the hour has
-passed. The brokers' append times would reveal the step only seconds later. The clock of the time since boot never
-steps. So a step
-is seen at once, and the node continues with its previous time. The heartbeats then compare this clock with the brokers'
-(`heartbeat.py`). If this clock is off, the node ends, and the next process starts with the machine's clock.
+until the hour has passed. The brokers' append times would reveal the step only seconds later. The clock of the time
+since boot never steps. So a step is seen at once, and the node continues with its previous time. The heartbeats then
+compare this clock with the brokers' (`heartbeat.py`). If this clock is off, the node ends, and the next process starts
+with the machine's clock.
 """
 
 from __future__ import annotations

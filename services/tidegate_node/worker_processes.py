@@ -36,8 +36,7 @@ NOT_STARTED: Final = 71
 replaced."""
 LOOK_EVERY_S: Final = 0.05
 """Time between checks whether a worker has ended. asyncio would wait in a new thread for each process (Python 3.11). If
-the host has no
-thread left, asyncio leaves a running process that is not tracked.
+the host has no thread left, asyncio leaves a running process that is not tracked.
 """
 STEADY_S: Final = 60.0
 """A worker that has run this long is restarted after the first, shortest pause."""

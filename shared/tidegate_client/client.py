@@ -1,8 +1,7 @@
 """The synchronous client: one method for each action of the API, typed results, errors with a remedy.
 
     with Client("http://127.0.0.1:8080") as tidegate:
-        tidegate.apply_schedule(spec)
-        for run in tidegate.runs(namespace="flights"):
+        tidegate.apply_schedule(spec) for run in tidegate.runs(namespace="flights"):
             print(run.id, run.state)
 
 A write waits for the receipt of the shard's owner and returns it, or raises. Without a `request_id` each call creates

@@ -1,15 +1,11 @@
 """Builds a schedule step by step, like CDAP's builders, in tidegate's language.
 
     spec = (
-        ScheduleBuilder("flights", "join-day")
-        .starts(pyspark("/jobs/join.py", args=["--day", "${correlation}"]))
+        ScheduleBuilder("flights", "join-day") .starts(pyspark("/jobs/join.py", args=["--day", "${correlation}"]))
         .triggered_by(all_of(on_data("flights.raw"), on_data("weather.raw"), correlate="data_partition"))
-        .with_max_concurrent_runs(3, scope="program").abort_if_not_met()
-        .with_time_window("22:00", "06:00", zone="Europe/Rome").wait_until_met()
-        .with_timeout("12h")
-        .build()
-    )
-    client.apply_schedule(spec)
+        .with_max_concurrent_runs(3, scope="program").abort_if_not_met() .with_time_window("22:00", "06:00",
+        zone="Europe/Rome").wait_until_met() .with_timeout("12h") .build()
+    ) client.apply_schedule(spec)
 
 Builders are values: each call returns a new one, so one builder can start several others. `build` returns the same
 document that YAML would hold, after the parser for YAML has checked it.

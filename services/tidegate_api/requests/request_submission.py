@@ -135,10 +135,9 @@ class Submission:
     async def submit_all(self, requests: Sequence[Request]) -> list[Answer]:
         """Sends a batch at once. If one request is unusable, nothing is sent; the errors are those of `submit`.
 
-        If the broker acknowledges only some requests, the others are answered as pending, with an error in the receipt. They may still
-        arrive, and
-        a repeat of the whole batch would create requests without their own id a second time. A request is also answered as pending if its
-        stored receipt makes this process fail.
+        If the broker acknowledges only some requests, the others are answered as pending, with an error in the receipt.
+        They may still arrive, and a repeat of the whole batch would create requests without their own id a second time.
+        A request is also answered as pending if its stored receipt makes this process fail.
         """
         cluster = await self._cluster.current()
         # On a thread, because their JSON may have 16 MB.
@@ -239,9 +238,8 @@ class Submission:
     ) -> None:
         """Waits until all have a receipt from the topic or the store, or until the timeout.
 
-        The timeout counts from the start of the submission, because the first requests of a batch have waited since then. But a request
-        that the
-        broker acknowledged late has at least the time until the first poll.
+        The timeout counts from the start of the submission, because the first requests of a batch have waited since
+        then. But a request that the broker acknowledged late has at least the time until the first poll.
         """
         first_poll_s = min(self._timing.first_poll_s, self._timing.pending_after_s)
         taken_s = time.monotonic()

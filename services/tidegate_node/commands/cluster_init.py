@@ -110,8 +110,7 @@ async def _map(
 
 def _schema(schema: StoreSchema, *, check: bool) -> Iterator[Difference]:
     """Yields differences of the version of rows. An older version that this release supports is reported only by
-    `check`, so that it does not
-    fail a rollout.
+    `check`, so that it does not fail a rollout.
     """
     if (refusal := schema.refusal()) is not None:
         yield Difference(f"item SCHEMA: {refusal}", unsafe=True)

@@ -23,8 +23,7 @@ def run(check: bool = False, settings: bootstrap.Settings | None = None) -> int:
 
     Returns:
         0 all is right, or, without `check`, no difference keeps a node from serving; 1 something differs, with one line
-        each; 75 the store
-        or a broker does not answer; 78 the settings or the tables are impossible.
+        each; 75 the store or a broker does not answer; 78 the settings or the tables are impossible.
     """
     try:
         differences = bootstrap.initialise(bootstrap.load() if settings is None else settings, check=check)

@@ -2,11 +2,9 @@
 it keeps up with.
 
 Used by `store_effects.py`, on the event loop only. The store still works on a call whose answer was late, and the
-repeat adds to that work.
-Senders that continue at the same rate overload a store that could handle everything one by one. So the bound halves
-with each
-late round and grows by one with each answered round, like TCP's window. It also leaves threads free: reads
-and transactions never wait for batches.
+repeat adds to that work. Senders that continue at the same rate overload a store that could handle everything one by
+one. So the bound halves with each late round and grows by one with each answered round, like TCP's window. It also
+leaves threads free: reads and transactions never wait for batches.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Sends unconditional batches in concurrent chunks; the chunks get smaller and fewer while the store answers too late.
 
 Used by `store_effects.py`. Waiting rows join the next call as far as it has room. So a shard's few rows need a separate
-call only
-while no other shard writes.
+call only while no other shard writes.
 
 It reports only whether all rows of a batch are acknowledged. Rows that are not acknowledged may still be written.
 """
@@ -26,15 +25,13 @@ CHUNKS_AT_ONCE_MAX: Final = 8
 """Concurrent calls of one batch: a large batch must not take all places from the other shards."""
 WRITE_ATTEMPTS_MAX: Final = 8
 """Sends of one chunk without progress of its whole batch: about 6 s with the pauses, so that throttling does not end it
-at once. A
-batch with progress is never given up, because its author would send all of it again.
+at once. A batch with progress is never given up, because its author would send all of it again.
 """
 
 Actions: TypeAlias = Sequence[Put | Delete]
 Send: TypeAlias = Callable[[Actions, Callable[[], bool]], Awaitable[Actions]]
 """Makes one call and returns the rows that are left. The callback right before the send can forbid it. Raises NotSent,
-StoreUnavailable,
-StoreRequestInvalid.
+StoreUnavailable, StoreRequestInvalid.
 """
 Pause: TypeAlias = Callable[[int], Awaitable[None]]
 """Waits after a call that left rows; the argument is the number of calls in a row without progress."""

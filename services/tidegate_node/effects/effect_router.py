@@ -80,8 +80,7 @@ class EffectRouter:
         Membership must be proven, the client must own the topic partition, and the assignment's map must be in force.
 
         The membership thread gives a topic partition away when its drain is cut, however late the loop learns of it.
-        Proven membership
-        still holds for the others.
+        Proven membership still holds for the others.
         """
         return (
             self.membership.guard_holds()

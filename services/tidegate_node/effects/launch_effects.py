@@ -50,8 +50,7 @@ SUBMITS_UNDER_WAY_MAX: Final = 4
 slow all of them."""
 IN_LINE_S: Final = 600.0
 """Time after which the owner learns that no launcher was asked. It then submits again. This is well below the hour that
-a submission may take,
-and that hour stops while a run waits here.
+a submission may take, and that hour stops while a run waits here.
 """
 CANCEL_TRIES_MAX: Final = 120
 """Ten minutes of a launcher that cannot be reached. After that the run's owner sees the program run and may cancel it

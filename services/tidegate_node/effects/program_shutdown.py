@@ -34,8 +34,7 @@ class ProgramsEnd:
 
         Args:
             status: Exit status of the node. Programs get time only after an ordered end (0). Otherwise the process is
-                restarted, and all its
-                work would wait for them.
+                restarted, and all its work would wait for them.
         """
         if self._wait_s <= 0:
             return

@@ -79,8 +79,7 @@ class RunFolderRetention:
 
     def _look_at_store(self) -> None:
         """Updates the time up to which owners have seen all ends. An end shortly before or during an absence of the
-        store may stay unseen for a while. A
-        start of this process counts as such an absence.
+        store may stay unseen for a while. A start of this process counts as such an absence.
         """
         now = self._clock.monotonic_ms()
         if now - self._answered_at() > AWAY_AFTER_MS:

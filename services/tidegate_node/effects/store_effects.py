@@ -1,8 +1,7 @@
 """Carries out the store effects of actors.
 
 Called by `effect_router.py`. The core decides how a transaction is settled (`writes/settlement.py`). This module only
-sends, waits and
-reads back.
+sends, waits and reads back.
 """
 
 from __future__ import annotations
@@ -81,8 +80,7 @@ class StoreEffects:
         """When the store last carried out a call, or refused it by its condition, on the monotonic clock.
 
         An error response does not count as an answer. A node without a connection, or with a rejected signature, gets
-        the same error for each
-        call, while other nodes could serve its shards.
+        the same error for each call, while other nodes could serve its shards.
         """
 
     async def read(self, effect: Read) -> Items | Unavailable | Invalid:

@@ -1,8 +1,7 @@
 """`/livez`, `/readyz`, `/rolloutz` and `/metrics` of a node: a small HTTP server on the node's own loop.
 
 An answer proves that the loop is alive. Liveness never asks Kafka or the store: if one of them is away, a restart of
-the node would
-only add a recovery to the outage.
+the node would only add a recovery to the outage.
 """
 
 from __future__ import annotations
@@ -81,9 +80,8 @@ class Standing:
         machines waits.
 
         Reasons that a replacement process would share do not count. Otherwise one lost position, or a store that is
-        away, would stop the
-        rollout of the whole cluster. If only this process cannot reach the store, it leaves the group, which is a
-        reason.
+        away, would stop the rollout of the whole cluster. If only this process cannot reach the store, it leaves the
+        group, which is a reason.
         """
         reasons = self.why_dead()
         if self.stopping:

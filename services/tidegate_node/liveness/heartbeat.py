@@ -5,8 +5,7 @@ Called by `heartbeat_loop.py`. It has state but no I/O: `now` is an argument. Th
 
 - Its clock certainly differs from the brokers'. It would fire early or late.
 - Only this node cannot reach the store. Its shards would be stuck while a peer could serve them. If no node reaches the
-  store, staying costs
-  nothing.
+  store, staying costs nothing.
 - It has too much to do while a peer is at ease (`overload.py`).
 """
 
@@ -29,8 +28,7 @@ STORE_SILENCE_MS_MAX: Final = 20_000
 """Silence of the store after which peers are considered, and maximum age of a peer's success: ten time-outs."""
 PEER_AHEAD_MS_MIN: Final = 15_000
 """Minimum by which a peer's last success is later than ours. In a general outage the last successes differ by the pause
-between two calls and a
-time-out. An idle node writes its heartbeat row every 10 to 12 s.
+between two calls and a time-out. An idle node writes its heartbeat row every 10 to 12 s.
 """
 PEERS_MAX: Final = 10_000
 """Number of peers above which the oldest are forgotten; a cluster never has so many."""
@@ -57,8 +55,7 @@ def certain_offset(sent_at: int, append_time: int, known_at: int) -> int:
     """Returns by how many ms our clock is certainly off the broker's; positive = ahead, 0 = it may be right.
 
     The record was appended between our `sent_at` and our `known_at`. So the offset lies between `sent_at - append_time`
-    and
-    `known_at - append_time`. A slow answer widens that range and proves less, but never something false.
+    and `known_at - append_time`. A slow answer widens that range and proves less, but never something false.
     """
     lowest, highest = sent_at - append_time, known_at - append_time
     if lowest > 0:

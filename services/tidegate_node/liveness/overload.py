@@ -1,12 +1,9 @@
 """Decides whether this node is too busy to keep its share while another node is at ease. Pure: `now` is an argument.
 
 All work of a node passes its event loop. So the delay of the loop is a lower bound for the delay of everything. If a
-peer that takes a
-share is at ease, the shards are better served there; the usual reason is another load on this machine. The node leaves
-the group as for a
-drain, and comes back after a period at ease. The period doubles each time, so that two nodes with too much work do not
-pass
-it to and fro.
+peer that takes a share is at ease, the shards are better served there; the usual reason is another load on this
+machine. The node leaves the group as for a drain, and comes back after a period at ease. The period doubles each time,
+so that two nodes with too much work do not pass it to and fro.
 """
 
 from __future__ import annotations

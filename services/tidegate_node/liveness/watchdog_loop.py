@@ -1,8 +1,7 @@
 """Watches other nodes and shards: reads their rows and reports what is stuck. The core's `watchdog` judges.
 
 Runs as a task of the node. It writes logs and metrics only. It exists because a frozen process cannot report itself.
-Each process checks its
-share of the shards, half of it in each round.
+Each process checks its share of the shards, half of it in each round.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ TURNS: Final = 2
 """Rounds in which a process checks all of its share."""
 CLOSELY_MAX: Final = 64
 """Shards of a round whose rows are read, three pages each: 20 reads a second. If there are more, the rest is read in
-later rounds.
-The owner's heartbeat row is checked for all shards in each round.
+later rounds. The owner's heartbeat row is checked for all shards in each round.
 """
 
 

@@ -30,8 +30,7 @@ class PageLoad:
     Args:
         url: URL of the page.
         resources: Place of each number: a JSON pointer (`/clusterMetrics/load`), or a Prometheus sample with its labels
-            as on the
-            page (`node_load1`, `up{job="x"}`).
+            as on the page (`node_load1`, `up{job="x"}`).
     """
 
     def __init__(self, url: str, resources: Mapping[str, str], answer_within_s: float = ANSWER_WITHIN_S) -> None:

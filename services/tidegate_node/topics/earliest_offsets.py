@@ -1,9 +1,8 @@
 """Finds the first offset of topic partitions without a stored position.
 
 Used by `bus_effects.py`. Offset 0 would be wrong: retention may have deleted the front of the log before any node
-started. The client's own "from
-the beginning" may overtake a later order (`consumer/partition_flows.py`). So the brokers are asked, and reading starts
-at a number.
+started. The client's own "from the beginning" may overtake a later order (`consumer/partition_flows.py`). So the
+brokers are asked, and reading starts at a number.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ class EarliestOffsets:
     """One per process, on its loop.
 
     All topic partitions of a topic share one question. A recreated topic is a different topic with the same name, and
-    assignments may learn of
-    it at different times.
+    assignments may learn of it at different times.
 
     Args:
         topics: Queries the brokers.

@@ -1,10 +1,8 @@
 """Lost offsets: topic partitions that are stuck because their log no longer holds the stored position.
 
 Called by `assigned_partitions.py` and `bus_effects.py`. Records after that position were removed before they were read.
-Reading on silently would
-break the promise that nothing is lost, so a person decides (docs/operations.md). Until then the log, a gauge and
-/readyz report
-it. All other topic partitions continue.
+Reading on silently would break the promise that nothing is lost, so a person decides (docs/operations.md). Until then
+the log, a gauge and /readyz report it. All other topic partitions continue.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Finds offsets without records: transaction markers and aborted records (KIP-98).
 
 Used by the watchdog, by `stalled_reader_watch.py` and by the effect `FindGaps`. A position stays before such offsets
-until a record follows. So the end of
-the log alone would make records seem unread.
+until a record follows. So the end of the log alone would make records seem unread.
 """
 
 from __future__ import annotations

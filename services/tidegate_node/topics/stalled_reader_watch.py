@@ -1,9 +1,8 @@
 """Restarts reading of topic partitions that a client has forgotten, or requests from the wrong broker.
 
 Runs as a task of the node; covers requests, events, event sources and wake-ups. On a real broker three topic partitions
-whose reading began during a
-rebalance were never fetched, without any error. Only the reading node can restart them. The watchdog of other nodes
-(`watchdog_loop.py`) sees only that the position does not advance, and reports it.
+whose reading began during a rebalance were never fetched, without any error. Only the reading node can restart them.
+The watchdog of other nodes (`watchdog_loop.py`) sees only that the position does not advance, and reports it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Records on `<prefix>.pokes`: wake-ups between processes, and the nodes' heartbeats. Small JSON, best effort.
 
 A wake-up is `{"shard": 7}`, `{"shard": 7, "run": "0007-..."}` or `{"shard": 7, "controls": true}`. API processes send
-them too. A heartbeat
-is `{"beat": {"owner": ..., "at": ..., "store_ok_ms": ..., "lag_ms": ..., "takes": ...}}`. The reader of topic partition
-q owns q mod N.
+them too. A heartbeat is `{"beat": {"owner": ..., "at": ..., "store_ok_ms": ..., "lag_ms": ..., "takes": ...}}`. The
+reader of topic partition q owns q mod N.
 """
 
 from __future__ import annotations

@@ -3,18 +3,13 @@
 `admit.py` calls this before it ends such a job. It reads the queue and writes nothing, except to close an empty queue.
 
 A queue mark on the limit says that jobs wait. The mark can be stale: a queue can be abandoned while the owner shard has
-no owner,
-or before the limit coordinator learned of it. A job that aborts never joins the queue, so the coordinator would not
-learn of it
-from that job. So the job reads the queue before it ends.
+no owner, or before the limit coordinator learned of it. A job that aborts never joins the queue, so the coordinator
+would not learn of it from that job. So the job reads the queue before it ends.
 
 The jobs in the queue may yield for hours, because they also wait for another limit (`limit_coordinator.py`). Free
-permits may also
-remain after the other jobs have theirs. Blocked jobs do not block others. So a job that would be granted a permit waits
-until
-the coordinator offers one. It ends at the first decision at which it would not be granted any more. The decision
-depends on
-rows only, so a successor decides the same.
+permits may also remain after the other jobs have theirs. Blocked jobs do not block others. So a job that would be
+granted a permit waits until the coordinator offers one. It ends at the first decision at which it would not be granted
+any more. The decision depends on rows only, so a successor decides the same.
 
 A silent coordinator proves nothing: its shard may have no owner. So a job waits only if the rows show that it would be
 granted.
@@ -40,10 +35,8 @@ ROWS_MAX = 100
 """Queue entries of the first read, about 25 KB. They nearly always decide."""
 LONG_ROWS_MAX = 1_000
 """Queue entries of the second read, about 250 KB, when the first read does not decide. The limit coordinator reads the
-whole queue
-each second. A schedule has about eight jobs in a queue at most. So more than a hundred schedules must wait for one
-limit before
-these entries do not decide either.
+whole queue each second. A schedule has about eight jobs in a queue at most. So more than a hundred schedules must wait
+for one limit before these entries do not decide either.
 """
 
 
@@ -60,8 +53,7 @@ def would_be_granted(unit: UnitOfWork, limit: Key, mine: QueueEntry, shards: int
     """Whether the limit coordinator would offer the job a permit.
 
     Called for a job that would end although the limit has room. It reads the queue once, on any shard, and twice if the
-    queue is
-    long and its first rows do not decide.
+    queue is long and its first rows do not decide.
 
     The queue is read a little later than the limit's item. That is safe: the answer grants nothing, the job only waits
     for an offer.

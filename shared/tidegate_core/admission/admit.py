@@ -62,25 +62,21 @@ ASKED_TOGETHER = 8
 leaves, the next joins."""
 ASKED_APART = 32
 """Jobs of one schedule that wait at a time, each for different limits. A keyed limit exists for each value of its key,
-so jobs of different
-keys do not block each other. Each decision reads the limits of all these jobs.
+so jobs of different keys do not block each other. Each decision reads the limits of all these jobs.
 """
 LINE_MAX = 500
 """Waiting jobs that a decision checks for limits that differ from those of earlier jobs."""
 REVISIONS_PER_ATTEMPT = 1_000_000
 """More than one attempt ever writes its run's item. A suspend deletes the item of a parked attempt. A late write of
-that attempt
-must not match the item of the next one.
+that attempt must not match the item of the next one.
 """
 ADMITTED_WITHIN_MS = 10_000
 """A window or a rate is judged by the clock. If the store has not answered for this long, the admission is decided
-again. Hours later the
-program would start outside its window, and a rate would no longer count it.
+again. Hours later the program would start outside its window, and a rate would no longer count it.
 """
 WAITING_ACTIONS = 16
 """After this many actions a decision adds no further job to queues. A job whose places in up to 16 queues have moved
-takes up to 65
-actions, with the queue marks.
+takes up to 65 actions, with the queue marks.
 """
 LEFT_ACTIONS = 45
 """After this many actions a decision removes no further job from its queues. A job is in up to 16 queues."""
@@ -195,12 +191,10 @@ class AdmitNext:
         """Goes through the jobs in order; returns whether more can be done now.
 
         The first job that must wait blocks the later jobs of its version and class, unless shared limits are its only
-        blockers. In that
-        case the later jobs also join their queues, because one of them may get an offer earlier. Of many such jobs only
-        the first few join, and those
-        that need none of the limits that these wait for. A catch-up job that waits for another catch-up run blocks no
-        job. Later
-        jobs are still checked for their time-outs, because earlier jobs may be allowed to wait longer.
+        blockers. In that case the later jobs also join their queues, because one of them may get an offer earlier. Of
+        many such jobs only the first few join, and those that need none of the limits that these wait for. A catch-up
+        job that waits for another catch-up run blocks no job. Later jobs are still checked for their time-outs, because
+        earlier jobs may be allowed to wait longer.
         """
         gone, waiting, paced = set[str](), list[_Waiting](), list[_Waiting]()
         held_up_by, passed_by, behind = set[_Holder](), list[str](), list[str]()
@@ -267,8 +261,7 @@ class AdmitNext:
         """Returns the jobs that stay, as the cache has them, in decision order.
 
         A request that ends a schedule's jobs does so page by page. Jobs that it has not ended yet, or cannot end, block
-        no job. They are not read,
-        because there may be thousands.
+        no job. They are not read, because there may be thousands.
         """
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref)]
         going_on = [job for job in known if job.generation >= oldest_kept_generation(state)]

@@ -161,8 +161,8 @@ def is_already_reported(text: str | None, unmet: Sequence[Blocker], now: int) ->
     """Whether a stored text already names these blockers and the instant at which they can change.
 
     Numbers such as the holders of permits may differ: a write for each change would help no reader. The instant of a
-    rate moves with
-    each admission of other jobs. So the text of a rate is renewed only after the reported instant has passed.
+    rate moves with each admission of other jobs. So the text of a rate is renewed only after the reported instant has
+    passed.
     """
     if text is None:
         return False

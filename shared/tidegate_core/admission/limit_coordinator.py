@@ -1,21 +1,15 @@
 """Limit coordinator: offers the free permits of shared limits to the jobs of all shards, in queue order.
 
 Called by the owner of the limit's owner shard. Waiting jobs have sorted queue entries there (`limit_queue_entry.py`).
-The coordinator
-offers free permits in that order, and sends wake-ups to the jobs' shards. It grants nothing: the admission takes the
-permit on
-`in_use < max`. So a wrong offer costs only time. All state comes from the limit's item and the queue entries, so a
-successor
-continues from them.
+The coordinator offers free permits in that order, and sends wake-ups to the jobs' shards. It grants nothing: the
+admission takes the permit on `in_use < max`. So a wrong offer costs only time. All state comes from the limit's item
+and the queue entries, so a successor continues from them.
 
 - An offer to a job that is gone lapses at once, because its queue entry is gone. An offer that no job takes lapses
-  after
-  `OFFER_MS`, together with the queue entry. A job that still waits joins again at its old place.
+  after `OFFER_MS`, together with the queue entry. A job that still waits joins again at its old place.
 - A job that waits for several limits yields here while another limit is full (`aside`). The first such job keeps its
-  offer,
-  so that later jobs cannot pass it for ever. The others return their offers to the jobs after them. The first job also
-  returns its offer
-  if a job earlier in the order waits for this limit only.
+  offer, so that later jobs cannot pass it for ever. The others return their offers to the jobs after them. The first
+  job also returns its offer if a job earlier in the order waits for this limit only.
 - A lost wake-up costs one second while an offer is open. Before an offer it costs up to 10 s, until the shard's sweep.
 - The coordinator does not know limits without a queue, so they cost nothing.
 """
@@ -81,8 +75,8 @@ def in_line(state: SharedLimit, waiters: Sequence[QueueEntry]) -> list[QueueEntr
     """Returns the queue entries that compete for free permits.
 
     Of the entries that yield only the first competes, and only while no entry before it lacks a permit. That first
-    entry may be of class
-    `low` and wait for hours for its other limit. Without this rule a job of class `highest` would wait as long.
+    entry may be of class `low` and wait for hours for its other limit. Without this rule a job of class `highest` would
+    wait as long.
     """
     first = next((number for number, waiter in enumerate(waiters) if waiter.aside), None)
     if first is None:
@@ -104,8 +98,7 @@ def grantable_entries(state: SharedLimit, waiters: Sequence[QueueEntry]) -> Iter
     """Yields the jobs that free permits are for, in queue order.
 
     Schedules of one program may set different bounds. If the first job needs more room, the jobs after it wait too.
-    Otherwise
-    a stream of jobs with higher bounds could keep the first job waiting for ever.
+    Otherwise a stream of jobs with higher bounds could keep the first job waiting for ever.
     """
     taken = state.in_use + len(state.offered)
     for waiter in waiters:

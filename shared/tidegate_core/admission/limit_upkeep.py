@@ -8,13 +8,10 @@ of the store. Freeing the permit could exceed the limit, so a person decides. Th
 shards: it alone knows whether a job waits, and a stuck permit without a queue harms no job.
 
 A keyed constraint has a limit for each value of the key, and most values never return. So idle limits are removed. Each
-admission and each
-job that joins the queue also writes a timer row on the owner shard. When the row is due, the coordinator removes an
-idle limit, and
-checks a busy one again later. It also serves the queue of a marked limit, so that an abandoned queue does not keep
-the item. A removed limit equals one that was never used: the next admission creates it. A rate is removed only after
-all its spans have
-passed, so no count is lost.
+admission and each job that joins the queue also writes a timer row on the owner shard. When the row is due, the
+coordinator removes an idle limit, and checks a busy one again later. It also serves the queue of a marked limit, so
+that an abandoned queue does not keep the item. A removed limit equals one that was never used: the next admission
+creates it. A rate is removed only after all its spans have passed, so no count is lost.
 
 A late repeat of an offer can leave an item that offers a permit to a finished job. It has no effect, and goes when its
 key is used again.

@@ -1,8 +1,7 @@
 """Applies the overlap policy to a schedule's waiting or parked jobs.
 
 `admit.py` calls this after it has admitted the jobs that can start. It selects the jobs to judge, applies the policy
-(`overlap_rules.py`)
-and writes the jobs that end or stand for others.
+(`overlap_rules.py`) and writes the jobs that end or stand for others.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ def settle_jobs(
     """Ends some of a schedule's jobs, as their overlap policy says; returns whether there was a job to end.
 
     Each version's policy judges the jobs of that version only. So jobs of an old version that an update lets finish are
-    not judged together
-    with new ones.
+    not judged together with new ones.
 
     Args:
         unit: Unit of work of this decision.

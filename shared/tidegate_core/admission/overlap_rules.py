@@ -142,8 +142,8 @@ def _merged(jobs: Sequence[Job], most: int, reason: str) -> PolicyOutcome:
     """Merges the newest jobs with adjoining data into the last of them, which then stands for all of them.
 
     Only jobs of a time trigger are merged. Evidence belongs to one job, and a manual run was requested for that very
-    job. The newest jobs are merged
-    first, so that the merged job covers an unbroken range even if `most` stops this early.
+    job. The newest jobs are merged first, so that the merged job covers an unbroken range even if `most` stops this
+    early.
     """
     of_time = sorted((job for job in jobs if job.trigger == "time"), key=_by_nominal)
     unbroken = _newest_unbroken(of_time)
@@ -198,12 +198,12 @@ def _in_place_of(latest: Job, others: Sequence[Job]) -> Job:
     """Returns the job with the queue place of the replaced jobs, and with the earliest of their deadlines.
 
     If a catch-up job replaced an on-time job, the occurrence would drop to class `low`. So a job that stands for an
-    on-time job is on time. The waiting time
-    of catch-up jobs in their lower class does not count for a place in a higher class.
+    on-time job is on time. The waiting time of catch-up jobs in their lower class does not count for a place in a
+    higher class.
 
     The job keeps its own satisfaction time, because delays count from it. Deadlines are compared on the schedule's
-    clock. The earliest deadline keeps
-    its start instant, because outages since then extend it, even if the queue place is younger.
+    clock. The earliest deadline keeps its start instant, because outages since then extend it, even if the queue place
+    is younger.
     """
     together = [*others, latest]
     on_time = [job for job in together if not job.catch_up]

@@ -1,18 +1,14 @@
 """Pending time-out: what happens to a job that has waited for its constraints as long as its schedule allows.
 
 It also holds the catch-up throttle, because the time-out of a catch-up job counts from its turn. Called by `admit.py`.
-It writes
-only the end of an expired job.
+It writes only the end of an expired job.
 
 Catch-up jobs run one at a time, so that an outage does not cause a burst of runs. If their time-outs counted from their
-satisfaction,
-all would expire or be forced at once while one after another runs. A run that waits for its next attempt stays open.
-Another catch-up
-run started then would run concurrently with that attempt.
+satisfaction, all would expire or be forced at once while one after another runs. A run that waits for its next attempt
+stays open. Another catch-up run started then would run concurrently with that attempt.
 
 A turn begins when no catch-up run is open. All catch-up jobs that wait then share it: when the time-out ends the first
-job, it ends
-the others too. A job of a later outage is not ended before it has waited as long.
+job, it ends the others too. A job of a later outage is not ended before it has waited as long.
 """
 
 from __future__ import annotations
@@ -74,11 +70,9 @@ def after_pending_timeout(
     """Returns the job as the decision should see it; unchanged before its time-out.
 
     Only the deadline (`served_until`) says that it has passed, so a successor decides the same without another row. A
-    blocker may go away
-    during a gap in service that is too short to be recorded as an outage. So within that span after the deadline a job
-    without blockers
-    does not expire. A job whose deadline passed earlier had waited behind other jobs. It expires although its blockers
-    are gone now.
+    blocker may go away during a gap in service that is too short to be recorded as an outage. So within that span after
+    the deadline a job without blockers does not expire. A job whose deadline passed earlier had waited behind other
+    jobs. It expires although its blockers are gone now.
     """
     action = spec.pending_timeout_action
     if now < deadline or (not unmet and (action != "abort" or now < deadline + OUTAGE_GRACE_MS)):

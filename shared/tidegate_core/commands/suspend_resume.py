@@ -6,8 +6,8 @@
     hold     parked         parked                 make parked jobs      stopped
     freeze   parked         parked                 ignored               stopped
 
-`apply_request.py` calls them; `pending_pages.py` carries out the second and third column.
-Where events are ignored, the state gets a new generation, which counts from its activation on. Kept jobs belong to an older generation
+`apply_request.py` calls them; `pending_pages.py` carries out the second and third column. Where events are ignored, the
+state gets a new generation, which counts from its activation on. Kept jobs belong to an older generation
 (`oldest_kept_generation`).
 """
 

@@ -115,8 +115,7 @@ class Attempts:
         """Acts on all reports of the runs of one incarnation of a schedule, including those without a wake-up.
 
         When it returns, the resulting outbox rows are written. It waits for the queued decisions first. So a run that
-        an answer of an
-        earlier request no longer lists as open is included.
+        an answer of an earlier request no longer lists as open is included.
         """
         yield from self._writer.wait_for_queued()
         runs = [run.id for run in self._memory.runs_of(ref) if run.incarnation == incarnation]

@@ -1,9 +1,8 @@
 """Retries: the next attempt of a run whose program failed, in the transaction that closes the attempt before.
 
 Called by `run_completion.py`. The run stays open between attempts and keeps its permits, so no other run takes its
-place and no limit
-is checked again. If the schedule is stopped before the next attempt passes the gate, the run ends as its last attempt
-left it.
+place and no limit is checked again. If the schedule is stopped before the next attempt passes the gate, the run ends as
+its last attempt left it.
 """
 
 from __future__ import annotations
@@ -35,10 +34,8 @@ RETRY_AGE_MS: Final = 24 * 3_600_000
 TOO_LATE: Final = "the next attempt would begin more than 24 h after the admission"
 NEXT_REPORT_BYTES: Final = 80_000
 """Bytes that the gate, the launcher and the next report add to the run's item: 64 KiB of outputs, 4 KiB of a reason,
-names. If the failure
-leaves less than that of the 400 KB, it is stored without its outputs. An item that is too large could never be written,
-and the run
-would never end.
+names. If the failure leaves less than that of the 400 KB, it is stored without its outputs. An item that is too large
+could never be written, and the run would never end.
 """
 _ERROR_KIND: Final[TypeAdapter[ErrorKind]] = TypeAdapter(ErrorKind)
 FAILED: Final = frozenset({"failed", "timed_out"})

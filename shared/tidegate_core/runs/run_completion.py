@@ -1,12 +1,12 @@
 """How a run leaves the open runs: it ends, or it becomes a waiting job again.
 
 Called by the decisions on runs, and by commands that suspend, update or delete a schedule. Each way is one transaction.
-It returns the permits,
-and writes the ledger, the history and the outbox row of an end. It starts no further attempt; `retries.py` does.
+It returns the permits, and writes the ledger, the history and the outbox row of an end. It starts no further attempt;
+`retries.py` does.
 
 A run that has not passed the gate becomes a waiting job again when a suspend parks it, or when an update binds it to a
-new version.
-Its item is deleted, so the gate refuses the attempt. The next attempt has a new number, which costs no try.
+new version. Its item is deleted, so the gate refuses the attempt. The next attempt has a new number, which costs no
+try.
 """
 
 from __future__ import annotations

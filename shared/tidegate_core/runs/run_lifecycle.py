@@ -1,8 +1,8 @@
 """Decisions on a run from its submission to its end, based on reports, launcher answers and the clock.
 
 Called through the shard writer by `attempts.py` and by commands. Reports (`start`, `finished`) are single writes on the
-run's item, made without
-the owner. The owner decides everything else from that item, in transactions that check the lease.
+run's item, made without the owner. The owner decides everything else from that item, in transactions that check the
+lease.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ def runs_of(unit: UnitOfWork, wanted: Sequence[Key], ref: str) -> list[Run]:
     """Returns the open runs of a schedule as last read. The gate may let one pass at any time (`is_as_seen`).
 
     If there are very many runs, the whole range is read. Reads by key would push the first runs out of the shard's view
-    again
-    and again.
+    again and again.
     """
     if len(wanted) <= READ_BY_NAME_MAX:
         return [from_item(Run, item) for item in unit.items(wanted) if item is not None]
@@ -344,8 +343,7 @@ class MarkLost(_AboutRun):
     """The launcher cannot answer about the attempt any more.
 
     If the attempt has started, the run keeps its permits until its end is observed (I4). If it has not started, it is
-    closed and submitted again.
-    The gate refuses the old artefact on any host.
+    closed and submitted again. The gate refuses the old artefact on any host.
     """
 
     attempt: int

@@ -143,8 +143,7 @@ def run(
 
     Returns:
         0 nothing is missing; 1 something differs; 2 the window is impossible; 6 a required object is gone; 75 a shard
-        is late, or the
-        store or a broker does not answer; 78 the settings or the tables are impossible.
+        is late, or the store or a broker does not answer; 78 the settings or the tables are impossible.
     """
     now = int(time.time() * 1_000)
     try:

@@ -1,8 +1,7 @@
 """Reads one shard for the audit, at a pace that leaves the store to the nodes.
 
 Open rows are read before ended ones. So a row that moves forward during the read is seen at least once. A second read
-resolves
-rows that move back, such as a parked run.
+resolves rows that move back, such as a parked run.
 """
 
 from __future__ import annotations

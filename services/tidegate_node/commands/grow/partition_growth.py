@@ -1,8 +1,7 @@
 """Grows the requests topic by an operator's order: first the topic, then the group, then the map.
 
 Each step skips work that is already done. If the command is killed between steps, the topic is larger than its map.
-Running nodes repair that
-(`partition_map_watch.py`), and so does a second run of the command.
+Running nodes repair that (`partition_map_watch.py`), and so does a second run of the command.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from tidegate_ports.bus import Topic
 
 HELD_LOOKS_MAX: Final = 60
 """Checks, one a second. Members see new topic partitions within `kafka.metadata_age_ms` (30 s). After the last check
-the map is written in any
-case. Shards whose topic partition has no member wait for it.
+the map is written in any case. Shards whose topic partition has no member wait for it.
 """
 TOLD_LOOKS_MAX: Final = 60
 """Checks, one a second; brokers usually report new topic partitions within milliseconds."""
