@@ -187,7 +187,7 @@ def test_given_ctrl_c_then_what_is_kept_goes_on_with_a_second_start_and_nothing_
     first.interrupt()
     kept = " ".join(first.wait_for("stopped")["kept"])
     assert first.wait() == 0
-    assert "1 program under way: left alone" in kept
+    assert "1 program still running" in kept
     assert str(folder) in kept
     assert not any(listens(address) for address in (ready["kafka"], ready["dynamodb"], ready["api_url"]))
     assert list((Path(first.environment["TIDEGATE_STATE_DIR"]) / "dev").iterdir()) == []

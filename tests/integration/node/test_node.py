@@ -347,7 +347,7 @@ def test_given_topics_that_a_node_of_other_tables_reads_then_init_makes_no_secon
 
     assert init_command.run(settings=serving.settings.model_copy(update={"dynamodb": other})) == EXIT_CONFIGURATION
 
-    assert "they are of another cluster" in capsys.readouterr().err
+    assert "the nodes belong to another cluster" in capsys.readouterr().err
     assert init_command.run(settings=serving.settings) == 0
 
 
