@@ -206,7 +206,6 @@ async def test_given_the_node_dies_while_it_tells_the_plan_then_nothing_started_
 CRASH_BEFORE_THE_RECORD = """
 import os, sys
 from pathlib import Path
-from tidegate_launchers import local_supervisor
 from tidegate_launchers.local.run_folder import RunFolder
 from tidegate_launchers.local.program_supervisor import Plan, supervise
 

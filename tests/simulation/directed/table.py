@@ -89,7 +89,7 @@ HOLES: Table = {
     ),
     "H15": (
         "core/ownership/crashes: a_lost_answer_to_any_write_then_the_outcome_is_the_same",
-        "core/engine/lane_answers: an_answer_that_was_lost_then_what_was_applied_is_observed_once_and_not_done_again",
+        "core/engine/shard_writer_answers: an_answer_that_was_lost_then_what_was_applied_is_observed_once_and_not_done_again",
         "core/engine/actor_context: the_own_success_met_as_a_refusal_then_it_counts_as_success",
     ),
     "H16": ("here/ownership: any_number_of_topic_partitions_then_each_shard_has_one_owner",),
