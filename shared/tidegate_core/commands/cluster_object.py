@@ -159,6 +159,9 @@ class ClusterObjectKind(ABC, Generic[V]):
             request: The request.
             arrived: Number of the last reading that had begun when the row was found.
             asked: Number of the last reading that had begun when the transition first asked.
+
+        Raises:
+            NotImplementedError: A transition asked for end offsets, and its kind does not read any. That is a bug of the kind.
         """
         raise NotImplementedError(f"{self.name} has no end offsets")
 
